@@ -45,22 +45,6 @@ def test_weights_are_asked_for_when_the_model_has_seen_them():
     LandscapeDisplay.from_estimator(model, sample_weight=weights, resolution=5, ax=new_axes())
 
 
-def test_paths_that_take_little_room_are_drawn_again_larger():
-    def bowl(thetas):
-        return ((thetas - [3.0, 1.0]) ** 2).sum(axis=1) - 5.0
-
-    bowl.start = [2.0, 1.0]
-    near = {"near": NelderMead().minimize(bowl)}
-    small = LandscapeDisplay.from_objective(bowl, solutions=near, resolution=11, ax=new_axes())
-    left, right = small.zoom_ax_.get_xlim()
-    assert -10 < left < 2 < 3 < right < 10
-    assert small.zoom_ax_.get_ylim()[0] < 1 < small.zoom_ax_.get_ylim()[1]
-    bowl.start = [-10.0, -10.0]
-    far = {"far": NelderMead().minimize(bowl)}
-    large = LandscapeDisplay.from_objective(bowl, solutions=far, resolution=11, ax=new_axes())
-    assert large.zoom_ax_ is None
-
-
 def test_flat_and_partly_undefined_functions_are_drawn():
     def drawn(objective):
         return LandscapeDisplay.from_objective(objective, resolution=11, ax=new_axes())

@@ -121,9 +121,7 @@ def long_names(options: dict[str, Any]) -> dict[str, Any]:
     return dict(need_matplotlib("matplotlib.cbook").normalize_kwargs(options, line))
 
 
-def refresh_legend(
-    ax: Any, last: Sequence[str] = (), *, loc: str = "best", beside: bool = False
-) -> None:
+def refresh_legend(ax: Any, last: Sequence[str] = (), *, beside: bool = False) -> None:
     """Redraw the legend with each label once, those in `last` at the end; `beside` puts it in the margin."""
     handles: dict[str, Any] = {}
     for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
@@ -133,7 +131,7 @@ def refresh_legend(
     if beside:
         ax.figure.legend(shown, labels, loc="outside right upper", fontsize="small")
     else:
-        ax.legend(shown, labels, loc=loc, fontsize="small")
+        ax.legend(shown, labels, fontsize="small")
 
 
 def halo(look: Look, width: float) -> list[Any]:

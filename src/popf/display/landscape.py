@@ -18,8 +18,6 @@ FIGURE_SIZE = (6.4, 5.0)
 # Contour levels span this many powers of ten below the highest value: the valley is flat, its walls are steep.
 DECADES = 4
 LEVELS_PER_DECADE = 3
-# Paths that span less than this share of the plot are enlarged in an inset.
-INSET_BELOW = 0.4
 
 
 class Landscape(NamedTuple):
@@ -83,7 +81,7 @@ class LandscapeDisplay:
 
     Attributes
     ----------
-    ax_, zoom_ax_, figure_ : matplotlib Axes (the second is the inset, or None) and Figure
+    ax_, figure_ : matplotlib Axes and Figure
     contours_, colorbar_ : matplotlib QuadContourSet and Colorbar
     paths_ : dict of str to matplotlib Line2D
 
@@ -184,7 +182,9 @@ class LandscapeDisplay:
         look, (A, B, values) = canvas.look_of(ax), self.landscape
         self.ax_, self.figure_ = ax, ax.figure
         above, contours = self._contours(look)
-        self.contours_ = self._draw_contours(ax, above, contours)
+        edges = {"levels": contours["levels"], "colors": [look.background], "linewidths": 0.5}
+        ax.contour(A, B, above, **edges)
+        self.contours_ = ax.contourf(A, B, above, zorder=0, **contours)
         self.colorbar_ = ax.figure.colorbar(self.contours_, ax=ax, pad=0.02)
         top = np.log10(contours["levels"][-1])
         self.colorbar_.set_ticks(10.0 ** np.arange(np.ceil(top - DECADES), np.floor(top) + 1))
@@ -194,21 +194,8 @@ class LandscapeDisplay:
         ax.set(xlabel="A", ylabel="B")
         ax.set(xlim=(A.min(), A.max()), ylim=(B.min(), B.max()))
         self.paths_ = {name: self._draw_path(ax, name, line) for name in self.solutions}
-        self.zoom_ax_ = None
-        if not self.solutions:
-            return self
-        x, y, share = self._range_of_paths()
-        # The legend and the inset are stacked on the side away from the paths.
-        right = x[0] + x[1] < A.min() + A.max()
-        if share < INSET_BELOW:
-            place = (0.53 if right else 0.03, 0.03, 0.44, 0.44)
-            inset = self.zoom_ax_ = ax.inset_axes(place, zorder=6)
-            self._draw_contours(inset, above, contours)
-            inset.set(xlim=x, ylim=y, xticks=[], yticks=[])
-            for name in self.solutions:
-                self._draw_path(inset, name, line)
-            ax.indicate_inset_zoom(inset, edgecolor=look.ink, alpha=0.8)
-        canvas.refresh_legend(ax, loc="upper right" if right else "upper left")
+        if self.solutions:
+            canvas.refresh_legend(ax)
         return self
 
     def _contours(self, look: canvas.Look) -> tuple[Any, dict[str, Any]]:
@@ -229,25 +216,6 @@ class LandscapeDisplay:
             "cmap": colors.LinearSegmentedColormap.from_list("popf", ends),
             "extend": "min",
         }
-
-    def _draw_contours(self, ax: Any, above: Any, style: dict[str, Any]) -> Any:
-        (A, B, _), edge = self.landscape, canvas.look_of(ax).background
-        ax.contour(A, B, above, levels=style["levels"], colors=[edge], linewidths=0.5)
-        return ax.contourf(A, B, above, zorder=0, **style)
-
-    def _range_of_paths(self) -> tuple[FloatArray, FloatArray, float]:
-        """Return the ranges of A and of B that hold all paths, and their share of the width of the grid."""
-        A, B, _ = self.landscape
-        low = np.array([A.min(), B.min()])
-        width = np.array([A.max(), B.max()]) - low
-        steps = (np.vstack([found.path for found in self.solutions.values()]) - low) / width
-        steps = steps[((steps >= 0.0) & (steps <= 1.0)).all(axis=1)]
-        if len(steps) == 0:
-            steps = np.array([[0.0, 0.0], [1.0, 1.0]])
-        half = min(max(0.6 * float(np.ptp(steps, axis=0).max()), 0.01), 0.5)
-        middle = np.clip((steps.min(axis=0) + steps.max(axis=0)) / 2.0, half, 1.0 - half)
-        x, y = (low + np.outer([-half, half], width) + middle * width).T
-        return x, y, 2.0 * half
 
     def _draw_path(self, ax: Any, name: str, line: dict[str, Any]) -> Any:
         """Draw a path with small markers at its steps, a hollow one at the start and a large one at the end."""
