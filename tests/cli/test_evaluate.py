@@ -6,7 +6,7 @@ import pytest
 import popf
 from popf.metrics import evaluate
 from popf.table_models import open_model
-from table_commands import QUICK, facts, pd, printed, refused, run
+from table_commands import QUICK, consumers, facts, pd, printed, refused, run
 
 
 def test_measures_are_those_of_the_library(place, capsys):
@@ -102,3 +102,19 @@ def test_rows_that_are_alike_by_chance_are_not_taken_for_training_rows(tmp_path,
     for name, noticed in (("test", False), ("train", True)):
         said = printed(capsys, "evaluate", model, tmp_path / f"{name}.csv").err
         assert ("same features as a training row" in said) is noticed
+
+
+def test_training_rows_in_a_file_that_was_saved_again_are_noticed(tmp_path, capsys):
+    frame = consumers(120)
+    frame["day"] = pd.date_range("2024-01-01", periods=120).strftime("%d.%m.%Y")
+    frame.loc[::7, "load"] = np.nan
+    frame.to_csv(tmp_path / "train.csv", index=False)
+    model = tmp_path / "m.popf"
+    run(
+        "fit", tmp_path / "train.csv", "--target", "stolen", "--id", "consumer", *QUICK, "-o", model
+    )
+    again = frame.assign(demand=frame["demand"] * (1.0 + 3e-14))
+    again["day"] = pd.to_datetime(again["day"], dayfirst=True).dt.strftime("%Y-%m-%d")
+    again.to_csv(tmp_path / "again.csv", index=False)
+    said = printed(capsys, "evaluate", model, tmp_path / "again.csv").err
+    assert "120 of the 120 rows" in said

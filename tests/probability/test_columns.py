@@ -128,6 +128,11 @@ def test_new_rows():
     # Dates as text may be read as dates elsewhere.
     later = new.assign(day=pd.to_datetime(new["day"]))
     assert_array_equal(columns.read(later), columns.read(new))
+    # Or be written in another way.
+    again = new.assign(day=later["day"].dt.strftime("%Y-%m-%d"))
+    assert_array_equal(columns.read(again), columns.read(new))
+    with pytest.raises(ValueError, match="'day' holds 'soon', but it held a date"):
+        columns.read(new.assign(day="soon"))
 
 
 def test_cells_in_columns_that_were_empty_are_ignored():

@@ -301,12 +301,13 @@ def _read_column(
         raise _not_a(kind, example, name)
     distinct, codes = _distinct(cells, name)
     found = np.full(len(distinct) + 1, np.nan)
-    if kind == DATE and not format_:
-        format_ = date_format([value for value in distinct if isinstance(value, str)])
+    words = [value for value in distinct if isinstance(value, str)]
+    if kind == DATE and any(np.isnan(parse_date(word, format_)) for word in words):
+        format_ = date_format(words)  # written in another way than in training
     for i, value in enumerate(distinct):
         own = _kind_of(value, name)
         if own == CATEGORY and format_:
-            found[i] = parse_date(str(value), format_)
+            found[i] = parse_date(value, format_)
         elif own != kind:
             raise _not_a(kind, value, name)
         else:
