@@ -54,7 +54,8 @@ def test_a_forest_without_weight_is_not_evaluated(monkeypatch):
     model = POPFClassifier().fit(X, y)
     weights = np.append(0.0, model.pool_.weights[1:])
     fitted = model.pool_._replace(weights=weights)
-    assert model.pool_.uses_forest and fitted.competition(model.opf_.forest_) is None
+    assert model.pool_.uses_forest
+    assert fitted.competition(model.opf_.forest_) is None
     with_scores = fitted.combine(X, np.zeros((len(X), 2)))
     monkeypatch.setattr(model.competition_, "scores", None)  # calling it would fail
     without = fitted.logits(X, model.competition_, None)
