@@ -5,8 +5,8 @@
 
 import pytest
 
+from host_kernels import HostKernels
 from popf.engine.gpu.backend import GpuBackend
-from popf.engine.gpu.host import HostKernels
 from popf.forest.validation import BACKENDS
 
 BACKENDS["host"] = lambda: GpuBackend(HostKernels())

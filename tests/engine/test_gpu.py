@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import naive
 from gpus import DEVICES, gpu
+from host_kernels import HostKernels
 from popf import OPFClassifier, POPFClassifier
 from popf.engine.gpu import backend, competing, cuda, host
 from popf.engine.soft_scores import CompetingNodes
@@ -209,7 +210,7 @@ def test_a_model_goes_on_without_the_device(device):
 
 def test_few_features_are_left_to_the_space_tree(monkeypatch):
     # A GPU is asked for, and must be there, but need not work.
-    monkeypatch.setattr(cuda, "cuda_kernels", host.HostKernels)
+    monkeypatch.setattr(cuda, "cuda_kernels", HostKernels)
     X, y = gaussian(0, 60, LOW_DIMENSION)[:2]
     for model in (OPFClassifier(device="cuda"), POPFClassifier("forest", device="cuda")):
         assert model.fit(X, y).device_ == "cpu"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import naive
+from host_kernels import HostKernels
 from popf.engine.gpu.backend import GpuBackend
-from popf.engine.gpu.host import HostKernels
 from popf.engine.runtime.simd import CHAIN
 from popf.engine.soft_scores import CHUNK, ERROR, CompetingNodes, CompetingSpace
 from strategies import bounded, size

@@ -47,3 +47,16 @@ def test_memory_does_not_grow_with_the_number_of_rows():
         tracemalloc.stop()
     # In addition to the output, logits and what the softmax makes of them, less than what blocks may take.
     assert peak < 8 * probabilities.nbytes + 100e6
+
+
+def test_a_forest_without_weight_is_not_evaluated(monkeypatch):
+    X, y = curved(300, 3)
+    model = POPFClassifier().fit(X, y)
+    weights = np.append(0.0, model.pool_.weights[1:])
+    fitted = model.pool_._replace(weights=weights)
+    assert model.pool_.uses_forest
+    assert fitted.competition(model.opf_.forest_) is None
+    with_scores = fitted.combine(X, np.zeros((len(X), 2)))
+    monkeypatch.setattr(model.competition_, "scores", None)  # calling it would fail
+    without = fitted.logits(X, model.competition_, None)
+    np.testing.assert_array_equal(without, with_scores)

@@ -1,4 +1,4 @@
-"""The backend that the engine uses for a device, with GPU kernels or with their NumPy version.
+"""The backend that the engine uses for a device.
 
 Every row gets *candidates*: the columns with the smallest lower bounds on distance. A tile of products is
 written, read once by the selection and discarded, and this memory traffic costs more time than the arithmetic.
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from popf.engine.gpu.competing import CompetingPoints
 from popf.engine.gpu.cuda_source import WIDTH
-from popf.engine.gpu.host import CANDIDATES, Array, HostKernels, Pair
+from popf.engine.gpu.host import CANDIDATES, Array, HostDecider, Pair
 from popf.engine.mst.boruvka import offer_arcs, wanted_points
 from popf.engine.structures import (
     Conquest,
@@ -85,7 +85,7 @@ class DevicePoints:
         # Squares below the smallest normal number are lost, possibly one for every feature.
         self._slack = (n_features + 16) * float(np.finfo(np.float32).tiny)
         resident = n_points * (12 * n_features + 8) <= SHARE * kernels.free_bytes()
-        self.decider = kernels if resident else HostKernels()
+        self.decider = kernels if resident else HostDecider()
         self.exact: Array = self.decider.put(points)  # in float64
         self._whole = self._bring(self.exact) if resident else None
         self._halves: Halves | None = None
@@ -223,7 +223,7 @@ def select_spaced(
 
 
 class GpuBackend:
-    """The GPU algorithms, with `CudaKernels` or `HostKernels`; see `popf.engine.structures.Backend`."""
+    """The GPU algorithms, with `CudaKernels`; see `popf.engine.structures.Backend`."""
 
     def __init__(self, kernels: Any) -> None:
         self.kernels = kernels

@@ -58,7 +58,7 @@ def cuda_kernels() -> "CudaKernels":
 
 
 class CudaKernels:
-    """The kernels on the current CUDA device; parameters are those of `HostKernels`."""
+    """The kernels on the current CUDA device; `tests/host_kernels.py` defines what they compute."""
 
     def __init__(self, cupy: Any) -> None:
         self.xp = cupy
