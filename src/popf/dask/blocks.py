@@ -120,54 +120,71 @@ class SamplesInBlocks(NamedTuple):
 def make_blocks(tasks: Tasks, source: Source, settings: Settings) -> SamplesInBlocks:
     """Check all chunks, and distribute their rows to blocks."""
     # Chunks are computed or read twice instead of being kept; users who have the memory can persist them.
-    chunks, metric = source.chunks, settings.metric
-    most = settings.block_size or max(source.sizes)
-    kept, cells, n_cells, exponent, classes, n_features = _survey(tasks, source, metric, most)
+    chunks, most = source.chunks, settings.block_size or max(source.sizes)
+    survey = _survey(tasks, source, settings.metric, most)
     folder = tempfile.mkdtemp(dir=source.folder) if source.folder else None
     paths = [f"{folder}/chunk-{c}" if folder else None for c in range(len(chunks))]
-    firsts = np.cumsum([0, *map(len, kept)]).tolist()
-    sort = partial(sort_by_cell, classes=classes, exponent=exponent, cells=cells, n_cells=n_cells)
+    firsts = np.cumsum([0, *map(len, survey.kept)]).tolist()
+    sort = partial(sort_by_cell, survey=survey._replace(kept=[]))
     sorted_ = tasks.submit_lazy("sort-rows", sort, zip(chunks, firsts, paths, strict=False))
     starts = tasks.map("describe-rows", itemgetter(1), sorted_)
     blocks: list[Any] = []
     for group in _group_cells(starts, most):
         if folder is not None:
             parts = tuple((paths[c], *starts[c][cell : cell + 2].tolist()) for c, cell in group)
-            blocks.append(StoredBlock(parts, n_features))
+            blocks.append(StoredBlock(parts, survey.n_features))
         else:
             rows = [tasks.submit("take-rows", _rows_of_cell, sorted_[c], cell) for c, cell in group]
             blocks.append(tasks.submit("gather-block", concatenate, *rows))
     found = tasks.map("describe-block", describe, blocks)
     lows, highs, without_points = zip(*found, strict=True)
     _, _, codes, weights = concatenate(*without_points)
-    rows_used = np.concatenate([start + k for start, k in zip(source.starts, kept, strict=False)])
-    boxes = np.array(lows), np.array(highs)
-    return SamplesInBlocks(blocks, *boxes, rows_used, codes, weights, classes, exponent, folder)
+    used = [start + kept for start, kept in zip(source.starts, survey.kept, strict=False)]
+    return SamplesInBlocks(
+        blocks,
+        lows=np.array(lows),
+        highs=np.array(highs),
+        rows=np.concatenate(used),
+        codes=codes,
+        weights=weights,
+        classes=survey.classes,
+        exponent=survey.exponent,
+        folder=folder,
+    )
 
 
-def _survey(
-    tasks: Tasks, source: Source, metric: Metric, most: int
-) -> tuple[list[IntArray], Any, int, int, NDArray[Any], int]:
-    """Check all chunks, and cut space into cells of about `most` rows.
+class Survey(NamedTuple):
+    """What all chunks have in common, and how space is cut."""
 
-    Returns the rows of positive weight, the cells, their number, the exponent, the classes, and the number of
-    features.
-    """
-    chunks, n_features = source.chunks, source.n_features
+    kept: list[IntArray]  # the rows of positive weight of each chunk
+    classes: NDArray[Any]
+    exponent: int
+    n_features: int
+    n_cells: int
+    cells: Any  # see `cut_space`
+
+
+def _survey(tasks: Tasks, source: Source, metric: Metric, most: int) -> Survey:
+    """Check all chunks, and cut space into cells of about `most` rows."""
     least = ROWS_PER_CELL * ceil_div(source.starts[-1], most)
-    n_some = min(SAMPLED_ROWS, max(least, SAMPLED_BYTES // (8 * n_features)))
-    n_columns = max(1, min(n_features, SAMPLED_BYTES // (8 * n_some)))
-    size = (ceil_div(n_some, len(chunks)), n_columns)
+    n_some = min(SAMPLED_ROWS, max(least, SAMPLED_BYTES // (8 * max(1, source.n_features))))
+    n_columns = max(1, SAMPLED_BYTES // (8 * n_some))
+    size = (ceil_div(n_some, len(source.chunks)), n_columns)
     calls = [
-        (chunk, start, size, metric) for chunk, start in zip(chunks, source.starts, strict=False)
+        (chunk, start, size, metric)
+        for chunk, start in zip(source.chunks, source.starts, strict=False)
     ]
     described = tasks.gather(tasks.submit_lazy("check-rows", look_at_rows, calls))
     kept, some, largest, labels, widths = zip(*described, strict=True)
-    n_features = widths[0]  # of prepared samples it is another number
     n_cells = ceil_div(sum(map(len, kept)), most) if metric.euclidean else 1
-    cells = cut_space(np.concatenate(some), n_cells, spread(n_features, n_columns))
-    exponent = int(np.frexp(max(largest))[1]) if metric.euclidean else 0
-    return list(kept), cells, n_cells, exponent, common_classes(labels), n_features
+    return Survey(
+        kept=list(kept),
+        classes=common_classes(labels),
+        exponent=int(np.frexp(max(largest))[1]) if metric.euclidean else 0,
+        n_features=widths[0],
+        n_cells=n_cells,
+        cells=cut_space(np.concatenate(some), n_cells, spread(widths[0], n_columns)),
+    )
 
 
 def spread(n: int, most: int) -> IntArray:
@@ -271,14 +288,7 @@ def find_cells(cells: Any, X: FloatArray) -> IntArray:
 
 
 def sort_by_cell(
-    rows: Rows,
-    first: int,
-    path: str | None,
-    *,
-    classes: NDArray[Any],
-    exponent: int,
-    cells: Any,
-    n_cells: int,
+    rows: Rows, first: int, path: str | None, survey: Survey
 ) -> tuple[Block | None, IntArray]:
     """Sort the rows of a chunk by cell; those of cell c are range(starts[c], starts[c + 1]).
 
@@ -288,11 +298,11 @@ def sort_by_cell(
     kept = weights > 0.0
     if not kept.all():
         X, y, weights = X[kept], y[kept], weights[kept]
-    cell = find_cells(cells, X)
+    cell = find_cells(survey.cells, X)
     order = np.argsort(cell, kind="stable")
-    starts = np.searchsorted(cell[order], np.arange(n_cells + 1))
-    points = scaled_copy(X[order], exponent)
-    codes = np.searchsorted(classes, y[order]).astype(np.int64)
+    starts = np.searchsorted(cell[order], np.arange(survey.n_cells + 1))
+    points = scaled_copy(X[order], survey.exponent)
+    codes = np.searchsorted(survey.classes, y[order]).astype(np.int64)
     block = Block(first + order, points, codes, weights[order])
     if path is None:
         return block, starts

@@ -10,6 +10,7 @@ import errno
 import json
 import os
 import platform
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -145,7 +146,7 @@ def _end_with(parent: int) -> None:
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(0.5)
-        os._exit(1)
+        os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()
 
