@@ -112,7 +112,7 @@ def test_probabilities_are_those_of_one_machine(client, params, n_classes):
 
 
 def test_one_part_is_held_out_as_on_one_machine(client, monkeypatch):
-    monkeypatch.setattr(folds, "N_FOR_ONE_SPLIT", 200)
+    monkeypatch.setattr(folds, "ENOUGH", 200)
     rng = np.random.default_rng(SEED)
     X, y = two_classes(250, 3, rng)
     X[:, 0] = np.round(X[:, 0], 1)

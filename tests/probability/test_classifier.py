@@ -182,9 +182,11 @@ def test_what_all_samples_share_is_neither_the_forests_nor_a_features(method):
     split = POPFClassifier(method).fit(samples, y).explain_proba(samples)
     assert_allclose(split.features.mean(axis=0), 0.0, atol=1e-9)
     assert abs(split.forest.mean()) < 0.1
-    noise = POPFClassifier(method).fit(samples, rng.permutation(y)).explain_proba(samples)
-    # The class frequencies, with one sample added to each class.
-    assert_allclose(noise.prior, np.log(61 / 241), atol=0.0035)
+    noise = POPFClassifier(method).fit(samples, rng.permutation(y))
+    # The class frequencies, with one sample added to each class; the pool, as far as it counts, adds less.
+    assert noise.prior_weight_ > 0.75
+    tolerance = 0.05 * (1.0 - noise.prior_weight_)
+    assert_allclose(noise.explain_proba(samples).prior, np.log(61 / 241), atol=tolerance)
     assert_allclose(noise.forest, 0.0, atol=0.08)
     assert_allclose(noise.total, np.log(61 / 241), atol=0.1)
 

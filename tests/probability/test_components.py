@@ -188,7 +188,7 @@ def test_products_are_left_out_where_they_would_be_too_many():
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize(
     ("n_samples", "n_features", "n_rounds", "n_inner"),
-    [(120, 1, 12, 15), (120, 5, 12, 15), (120, 210, 4, 15), (3300, 4, 4, 31), (21_000, 45, 2, 127)],
+    [(120, 1, 12, 15), (120, 5, 12, 15), (120, 50, 4, 15), (13_000, 4, 4, 31), (26_000, 45, 2, 63)],
 )
 def test_trees_are_those_of_the_definition(n_samples, n_features, n_rounds, n_inner, n_classes):
     # Of many samples these are a part, as in a fold.
@@ -206,13 +206,11 @@ def test_trees_are_those_of_the_definition(n_samples, n_features, n_rounds, n_in
     assert np.ptp(found[:, 1]) > 0.1
 
 
-def test_more_rounds_are_tried_only_where_that_is_quick(monkeypatch):
+def test_with_many_classes_few_rounds_are_tried(monkeypatch):
     X, y, rng = noisy(200, 6, 3)
     new, path = rng.normal(size=(3, 6)), Trees().paths[0]
-    monkeypatch.setattr(trees, "SURE_ROUNDS", 20)
-    per_round = 200 * 3 * 3  # samples, classes, half of the features
-    for limit, n_scored in ((10, 3), (50, 4), (10**6, len(path))):
-        monkeypatch.setattr(trees, "MAX_VALUES", limit * per_round)
+    for limit, n_scored in ((1, 1), (3 * 10, 3), (3 * 20, 4), (10**6, len(path))):
+        monkeypatch.setattr(trees, "MAX_TREES", limit)
         assert len(list(Trees().score_path(fold(X, y), new, path))) == n_scored
 
 

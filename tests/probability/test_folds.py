@@ -165,7 +165,7 @@ def test_distances_are_ordered_by_their_values():
 
 @pytest.mark.parametrize(("n", "share"), [(300, None), (400, 0.25), (3000, 0.05)])
 def test_of_many_samples_a_part_is_held_out(n, share, monkeypatch):
-    for name, limit in {"N_FOR_ONE_SPLIT": 400, "N_HELD_OUT": 150, "MANY": 200}.items():
+    for name, limit in {"ENOUGH": 400, "N_HELD_OUT": 150, "MANY": 200}.items():
         monkeypatch.setattr(folds, name, limit)
     rng = np.random.default_rng(n)
     training = found_for(rng.normal(size=(n, 2)), (rng.random(n) < 0.2).astype(int)).training

@@ -12,43 +12,44 @@ from popf.probability.forest_component import (
     add_background,
     bandwidths,
     calibrate,
+    losses_with_one_slope,
 )
-from popf.probability.held_out import HeldOut, HeldOutComponent, simplest
-from popf.probability.logits import Labels, log_losses, log_softmax, prior_logits
-from popf.probability.newton import Ridge, fit_softmax
+from popf.probability.held_out import HeldOut, HeldOutComponent
+from popf.probability.logits import Labels, fit_softmax, log_losses, log_softmax, prior_logits
 from popf.probability.pool import confidence_in, fit_weights
 
 
 def labelled(y, w):
-    folds = np.arange(len(y)) % 4
-    return Labels(y, w.astype(float), folds, prior_logits(np.bincount(y, weights=w)))
+    folds, prior = np.arange(len(y)) % 4, prior_logits(np.bincount(y, weights=w))
+    return Labels(y, w.astype(float), folds, prior, np.arange(len(prior)))
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("by_class", [False, True])
 def test_softmax_fits_are_minima(n_classes, by_class):
     rng = np.random.default_rng(5)
-    n, n_slopes = 30, n_classes if by_class else 2
+    n, n_slopes, ridge = 30, n_classes if by_class else 2, 1.7
     y, w = np.arange(n) % n_classes, rng.uniform(0.5, 2.0, n)
     T = naive_probability.targets(y, w, n_classes)
     assert_allclose(labelled(y, w).targets(), T)
-    columns = rng.normal(size=(3, 1 if by_class else 2, n, n_classes))
+    columns = rng.normal(size=(1 if by_class else 2, n, n_classes))
     columns += np.arange(n_classes) == y[:, None]
-    root = rng.normal(size=(n_slopes, n_slopes))
-    ridge = Ridge(root @ root.T, rng.normal(size=n_slopes))
-    found = fit_softmax(columns, T, w, ridge, by_class)
-    for own, theta in zip(columns, found, strict=True):
+    center = None if by_class else rng.normal(size=n_slopes)
+    start = np.zeros(n_slopes), np.zeros(n_classes)
 
-        def objective(theta, own=own):
-            slopes = [theta[:n_slopes]] if by_class else theta
-            z = sum(s * x for s, x in zip(slopes, own, strict=False))
-            z = z + np.append(0.0, theta[n_slopes:])
-            moved = theta[:n_slopes] - ridge.center
-            return naive_probability.cross_entropy(z, T, w) + moved @ ridge.matrix @ moved / 2.0
+    def objective(theta):
+        slopes = [theta[:n_slopes]] if by_class else theta
+        z = sum(s * x for s, x in zip(slopes, columns, strict=False))
+        z = z + np.append(0.0, theta[n_slopes:])
+        apart = theta[:n_slopes] - (theta[:n_slopes].mean() if by_class else center)
+        return naive_probability.cross_entropy(z, T, w) + ridge * (apart @ apart) / 2.0
 
-        expected = naive_probability.minimum(objective, np.zeros(len(theta)))
-        assert objective(theta) <= expected.fun + 1e-9
-        assert_allclose(theta, expected.x, atol=1e-3)
+    bounds = [(0.0, None)] * n_slopes + [(None, None)] * (n_classes - 1)
+    expected = naive_probability.minimum(objective, np.zeros(n_slopes + n_classes - 1), bounds)
+    slopes, biases = fit_softmax(columns, labelled(y, w), start, ridge, center)
+    theta = np.append(slopes, biases[1:] - biases[0])
+    assert objective(theta) <= expected.fun + 1e-7
+    assert_allclose(theta, expected.x, atol=1e-3)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -63,7 +64,7 @@ def test_the_weights_minimise_their_objective(n_classes, useless):
         parts[1] *= -1.0  # favours the other classes
     weights, biases = fit_weights(parts, labelled(y, w))
     expected, objective = naive_probability.pool(list(parts), y, w)
-    assert objective(np.append(weights, biases[1:])) <= expected.fun + 1e-6
+    assert objective(np.append(weights, (biases - biases[0])[1:])) <= expected.fun + 1e-6
     assert (weights >= 0.0).all()
     assert (weights[1] == 0.0) == useless
     assert_allclose(weights, expected.x[:3], atol=1e-3)
@@ -112,12 +113,10 @@ def test_the_area_under_the_curve_is_that_of_scikit_learn(n_classes):
 # The forest --------------------------------------------------------------------------------------
 
 
-def test_bandwidths_are_chains_of_halves():
+def test_each_bandwidth_is_half_of_the_one_before():
     taus = bandwidths(3.0)
-    assert_allclose(taus[:, 1:], taus[:, :-1] / 2.0)
-    ranked = taus.T.ravel()
-    assert_array_equal(np.sort(taus.ravel())[::-1], ranked)
-    assert_allclose(ranked[[0, -1]], [24.0, 24.0 / 2**8.5])
+    assert_allclose(taus[1:], taus[:-1] / 2.0)
+    assert_allclose(taus[[0, -1]], [24.0, 24.0 / 256.0])
 
 
 def scores_of(n_classes, n=120, seed=0):
@@ -133,8 +132,8 @@ def scores_of(n_classes, n=120, seed=0):
 def test_calibration_minimises_the_penalised_cross_entropy(n_classes):
     scores, labels = scores_of(n_classes)
     T = naive_probability.targets(labels.codes, labels.weights, n_classes)
-    slopes, biases = calibrate(scores, labels)
-    for u, own_slopes, own_biases in zip(scores, slopes, biases, strict=True):
+    for u in scores:
+        slopes, biases = calibrate(u, labels)
         unit = np.sqrt(((u - u.mean(axis=0)) ** 2).mean())
 
         def objective(theta, u=u, unit=unit):
@@ -147,21 +146,39 @@ def test_calibration_minimises_the_penalised_cross_entropy(n_classes):
                 + SLOPE_RIDGE * (apart @ apart) / 2
             )
 
-        expected = naive_probability.minimum(objective, np.zeros(2 * n_classes - 1))
-        found = np.append(own_slopes, (own_biases - own_biases[0])[1:])
+        bounds = [(0.0, None)] * n_classes + [(None, None)] * (n_classes - 1)
+        expected = naive_probability.minimum(objective, np.zeros(2 * n_classes - 1), bounds)
+        found = np.append(slopes, (biases - biases[0])[1:])
         assert objective(found) <= expected.fun + 1e-7
 
 
-def test_scores_that_favour_the_wrong_class_are_replaced_by_the_prior():
-    scores, labels = scores_of(2)
-    slopes, biases = calibrate(scores[:, :, ::-1], labels)
-    assert_array_equal(slopes[1], 0.0)
-    assert_allclose(biases[1], labels.prior)
-    # One class alone may not have a negative slope: then all are equal.
-    scores[1, :, 0] = -5.0 + 0.5 * (labels.codes == 1)
-    slopes, _ = calibrate(scores, labels)
-    assert (slopes >= 0.0).all()
-    assert_allclose(slopes[1, 0], slopes[1, 1], rtol=1e-6)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_scores_that_favour_the_wrong_class_are_not_used(n_classes):
+    scores, labels = scores_of(n_classes)
+    slopes, biases = calibrate(-scores[1], labels)
+    assert_array_equal(slopes, 0.0)
+    assert_allclose(log_softmax(biases), np.log(1.0 / n_classes), atol=1e-3)
+    prior = log_losses(np.tile(labels.prior, (len(labels.codes), 1)), labels.codes)
+    assert_allclose(losses_with_one_slope(-scores[1], labels), prior, atol=1e-3)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_bandwidths_are_ranked_with_one_slope_for_all_classes(n_classes):
+    scores, labels = scores_of(n_classes)
+    T = naive_probability.targets(labels.codes, labels.weights, n_classes)
+    for u in scores:
+
+        def logits(theta, u=u):
+            return theta[0] * u + np.append(0.0, theta[1:])
+
+        def objective(theta, logits=logits):
+            return naive_probability.cross_entropy(logits(theta), T, labels.weights)
+
+        best = logits(
+            naive_probability.minimum(objective, np.append(1.0, np.zeros(n_classes - 1))).x
+        )
+        expected = naive_probability.log_loss(best, labels.codes, labels.weights)
+        assert_allclose(losses_with_one_slope(u, labels).mean(), expected, rtol=1e-5)
 
 
 def test_background_is_added_to_the_exponentials():
@@ -172,24 +189,17 @@ def test_background_is_added_to_the_exponentials():
 # Choices -----------------------------------------------------------------------------------------
 
 
-def test_the_simplest_of_nearly_equal_choices_is_taken():
-    assert simplest(np.array([9.0, 3.4, 3.0, 3.2])) == 1
-    assert simplest(np.array([3.6, 3.7, 3.0])) == 2
-
-
 def test_a_fold_has_no_say_in_what_is_chosen_for_it():
     rng, n = np.random.default_rng(5), 120
     y, here = np.arange(n) % 2, np.arange(n) % 4 == 1
-    scores = -rng.exponential(size=(2, 18, n, 2)) - 2.0 * (np.arange(2) != y[:, None])
+    scores = -rng.exponential(size=(2, 9, n, 2)) - 2.0 * (np.arange(2) != y[:, None])
     z, found = rng.normal(size=(2, n, 2)), []
     for codes in (y, np.where(here, 1 - y, y)):
         labels = labelled(y, np.ones(n))._replace(codes=codes)
         forests = []
         for u in scores:
-            # Fits to all rows only rank the choices; they are those of the true labels here.
-            slopes, biases = calibrate(u, labels._replace(codes=y))
-            losses = log_losses(slopes[:, None] * u + biases[:, None], codes)
-            forests.append(HeldOutForest(u, np.zeros(18), slopes, biases, losses, np.ones(18), 0.9))
+            losses = log_losses(u, codes)
+            forests.append(HeldOutForest(u, np.zeros(9), losses, np.ones(9), 0.9))
         tried = HeldOutComponent([0.1, 1.0], list(z), log_losses(z, codes))
         held_out = HeldOut(forests, {"linear": tried}, labels)
         found.append((held_out.choose(~here), held_out.unseen_logits()))

@@ -23,7 +23,7 @@ from popf.engine.conquest import EuclideanConquest, ScannedNodes
 from popf.engine.points import collapse_duplicates
 from popf.engine.structures import FloatArray
 from popf.forest.validation import to_host
-from popf.probability.soft_competition import SoftCompetition
+from popf.probability.forest_component import SoftCompetition
 
 # Rows per chunk of an array in memory.
 CHUNK_ROWS = 65_536

@@ -10,12 +10,11 @@
 ``components``        what a component is
 ``additive``          ridge regressions on features, and on splines and pairs of features
 ``trees``             boosted trees
-``forest_component``  the forest, its bandwidth and its calibration
+``forest_component``  the forest, its scores, their bandwidth and calibration
 ``linear_maps``       linear maps of the features for the forest
-``soft_competition``  scores of the forest
 ``held_out``          held-out logits of all components, and choices on them
 ``pool``              weights of the components, and the confidence in them
-``logits``, ``newton``  log losses and labels; softmax regressions
+``logits``            log losses, labels of held-out samples, softmax regressions
 ``explain``           explanations of probabilities
 """
 

@@ -4,38 +4,37 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.preprocessing import SplineTransformer
 
 from popf.engine.structures import FloatArray, IntArray
 from popf.probability.components import Fold
-from popf.probability.linear_maps import effect_sizes
-from popf.probability.logits import Coefficient, from_log_odds, log_softmax
-from popf.probability.scaler import weighted_quantile
+from popf.probability.folds import ENOUGH
+from popf.probability.logits import (
+    Coefficient,
+    cross_entropy,
+    from_log_odds,
+    log_softmax,
+    minimise,
+)
+from popf.probability.scaler import ROUNDING, weighted_quantile
 from popf.state import Float, Integer, Sizes, StateError
 
 #: Inverse strengths of the ridge to try, as scikit-learn's C.
 STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
-#: Stopping rule of the solver, and its maximum number of steps.
-TOLERANCE, MAX_STEPS = 1e-4, 300
-#: Columns with a standard deviation up to this are constant, except for rounding.
-MIN_DEVIATION = 1e-12
-#: Knots of a feature, and degree of its splines. The last B-spline is left out, because all of them sum to 1.
-N_KNOTS, DEGREE = 5, 3
-N_SPLINES = N_KNOTS + DEGREE - 2
-#: A feature gets no splines if two of its knots are closer than this fraction of its range.
-MIN_KNOT_GAP = 1e-9
-#: Strength of the regression on splines that pairs are to improve, and maximum number of samples for that.
-STRENGTH_BEFORE_PAIRS, N_FOR_PAIRS = 0.1, 10_000
-#: Products of two steps: steps per feature, maximum number of features, and maximum number of products.
-N_STEPS, MAX_PAIRED_FEATURES, N_PRODUCTS = 5, 60, 24
-#: Products are left out if their regression would have more coefficients than this.
-MAX_COEFFICIENTS = 600
+#: Largest derivative of the mean loss where the solver stops.
+TOLERANCE = 1e-4
+#: Knots of a feature's splines, and steps of a feature in products.
+N_KNOTS = 5
+#: Cubic B-splines of a feature; the last one is left out, because all of them sum to 1.
+N_SPLINES = N_KNOTS + 1
+#: Strength of the regression on splines that pairs are to improve.
+STRENGTH_BEFORE_PAIRS = 0.1
+#: Number of products of two steps, and maximum number of coefficients with these. Products are worth 0.6 to 2 %
+#: with two classes, and nothing with many.
+N_PRODUCTS, MAX_COEFFICIENTS = 24, 600
 #: Steepness of a step, for features of variance 1.
 STEEPNESS = 4.0
-#: Lower bound of the variance in a score test.
-MIN_SCORE_VARIANCE = 1e-9
 
 
 class Basis(NamedTuple):
@@ -65,7 +64,7 @@ class Basis(NamedTuple):
         columns = [samples[:, self.plain]]
         if len(self.smooth):
             splines = SplineTransformer(
-                degree=DEGREE, knots=self.knots, include_bias=False, extrapolation="constant"
+                knots=self.knots, include_bias=False, extrapolation="constant"
             )
             columns.append(splines.fit(self.knots).transform(samples[:, self.smooth]))
         if len(self.pairs):
@@ -192,7 +191,7 @@ class RidgeRegression:
         self._center = self._weights @ columns
         columns -= self._center
         scale = np.sqrt(np.einsum("i,ij,ij->j", self._weights, columns, columns))
-        self._scale = np.where(scale > MIN_DEVIATION, scale, np.inf)
+        self._scale = np.where(scale > ROUNDING, scale, np.inf)
         columns /= self._scale
         self._rotation = None
         if columns.shape[1] > len(columns):
@@ -210,21 +209,18 @@ class RidgeRegression:
         """Fit with one inverse strength, starting from the last fit."""
         ridge = np.full(self._theta.shape[1], 1.0 / (strength * self._total))
         ridge[-1] = 0.0
-        targets = self._codes[:, None] == np.arange(len(self._present))
+        targets = np.eye(len(self._present))[self._codes]
 
         def objective(flat: FloatArray) -> tuple[float, FloatArray]:
             theta = flat.reshape(self._theta.shape)
-            logs = log_softmax(from_log_odds(self._columns @ theta.T))
-            residual = self._weights[:, None] * (np.exp(logs) - targets)
-            loss = -self._weights @ logs[np.arange(len(logs)), self._codes]
+            logits = from_log_odds(self._columns @ theta.T)
+            loss, residual = cross_entropy(logits, targets, self._weights)
             gradient = residual[:, -len(theta) :].T @ self._columns + ridge * theta
             return loss + (theta**2 @ ridge).sum() / 2.0, gradient.ravel()
 
-        options = {"maxiter": MAX_STEPS, "gtol": TOLERANCE, "ftol": 1e-12}
-        found = minimize(
-            objective, self._theta.ravel(), jac=True, method="L-BFGS-B", options=options
+        self._theta = minimise(objective, self._theta.ravel(), tolerance=TOLERANCE).reshape(
+            self._theta.shape
         )
-        self._theta = found.x.reshape(self._theta.shape)
         slopes, offsets = self._theta[:, :-1], from_log_odds(self._theta[:, -1])
         if self._rotation is not None:
             slopes = slopes @ self._rotation.T
@@ -248,7 +244,7 @@ def make_basis(samples: FloatArray, splines: bool) -> Basis:
             distinct = ranked[np.append(True, new[:, feature]), feature]
             positions = np.linspace(0.0, len(distinct) - 1.0, N_KNOTS)
             own = np.interp(positions, np.arange(len(distinct)), distinct)
-            if np.diff(own).min() > MIN_KNOT_GAP * (own[-1] - own[0]):
+            if np.diff(own).min() > ROUNDING * (own[-1] - own[0]):
                 smooth.append(feature)
                 knots.append(own)
                 continue
@@ -270,7 +266,7 @@ def add_pairs(basis: Basis, fold: Fold) -> Basis:
     Products z are ranked by the score test :math:`(\sum_i w_i r_i z_i)^2 / \sum_i w_i p_i (1 - p_i) z_i^2`,
     where r are the residuals. It is summed over the classes; of two classes, the second is enough.
     """
-    fold = fold.subsample(N_FOR_PAIRS)
+    fold = fold.subsample(ENOUGH)
     samples, codes, weights = fold.samples, fold.codes, fold.weights
     before = RidgeRegression(basis, fold).fit(STRENGTH_BEFORE_PAIRS)
     probability = np.exp(log_softmax(before.logits(samples)))
@@ -284,7 +280,7 @@ def add_pairs(basis: Basis, fold: Fold) -> Basis:
         own = probability[:, k]
         covariance = steps.T @ ((weights * ((codes == k) - own))[:, None] * steps)
         variance = squares.T @ ((weights * own * (1.0 - own))[:, None] * squares)
-        scores += covariance**2 / np.maximum(variance, MIN_SCORE_VARIANCE)
+        scores += covariance**2 / np.maximum(variance, ROUNDING)
     first, second = np.nonzero(features[:, None] < features)
     best = np.argsort(-scores[first, second], kind="stable")[:N_PRODUCTS]
     chosen = np.column_stack([first[best], second[best]])
@@ -295,13 +291,10 @@ def _steps(basis: Basis, fold: Fold) -> tuple[IntArray, FloatArray]:
     """Return features and cuts of the candidate steps.
 
     Cuts are at quantiles, or halfway between the minimum and maximum if a feature has only two values or
-    only one distinct quantile. Of many features, those with the largest effects are used.
+    only one distinct quantile.
     """
     varying = np.sort(np.concatenate([basis.plain, basis.smooth]))
-    if len(varying) > MAX_PAIRED_FEATURES:
-        effects = effect_sizes(fold.samples[:, varying], fold.codes, fold.weights)
-        varying = np.sort(varying[np.argsort(-effects, kind="stable")[:MAX_PAIRED_FEATURES]])
-    shares = np.arange(1, N_STEPS + 1) / (N_STEPS + 1.0)
+    shares = np.arange(1, N_KNOTS + 1) / (N_KNOTS + 1.0)
     quantiles = weighted_quantile(fold.samples[:, varying], fold.weights, *shares)
     features, cuts = [], []
     for feature, own in zip(varying, quantiles.T, strict=True):

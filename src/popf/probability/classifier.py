@@ -34,8 +34,8 @@ from popf.state import Float, Labels, Part, Sizes, StateError, StateMixin
 if TYPE_CHECKING:
     from popf.forest.metrics import Metric
     from popf.probability.encoding import FittedTable
+    from popf.probability.forest_component import SoftCompetition
     from popf.probability.pool import FittedPool
-    from popf.probability.soft_competition import SoftCompetition
 
 METHODS = ("pooled", "forest")
 

@@ -25,6 +25,7 @@ from popf.probability.forest_component import (
 )
 from popf.probability.held_out import COMPONENTS, Choice, HeldOut, hold_out
 from popf.probability.linear_maps import AS_GIVEN, fit_map
+from popf.probability.logits import prior_logits
 from popf.probability.pool import FittedPool, Scores, confidence_in, fit_weights
 from popf.probability.scaler import FeatureScaler, fit_scaler
 from popf.probability.trees import BoostedTrees
@@ -90,7 +91,8 @@ def fit_pool(
     # Several BLAS threads are many times slower on matrices this small, and on a busy machine.
     with one_blas_thread():
         held_out = hold_out(canonical, maps, components, growing)
-        pooled = pool_held_out(held_out)
+        prior = prior_logits(canonical.training.class_weights)
+        pooled = pool_held_out(held_out, prior)
         name = maps[pooled.choice.map]
         fold, scaler = scale_all(canonical, bool(components) or name != AS_GIVEN, table)
         matrix = None
@@ -127,7 +129,7 @@ def fit_pool(
         np.array([pooled.weights[0], *used.values()]),
         pooled.biases,
         pooled.confidence,
-        labels.prior,
+        prior,
         pooled.scores,
         {
             name: float((forest.losses @ labels.weights).min() / labels.weights.sum())
@@ -137,25 +139,36 @@ def fit_pool(
     return pool, forest
 
 
-def pool_held_out(held_out: HeldOut) -> Pooled:
-    """Choose on all held-out samples, and pool."""
-    labels = held_out.labels
-    n_classes = labels.n_classes
-    if len(np.unique(labels.codes)) < 2:  # too few samples to hold any out
-        calibration = Calibration(0, 0.0, np.zeros(n_classes), labels.prior)
+def pool_held_out(held_out: HeldOut, prior: FloatArray) -> Pooled:
+    """Choose on all held-out samples, and pool; `prior` are the logits of the frequencies of all classes."""
+    labels, n_classes = held_out.labels, len(prior)
+    if labels.n_classes < 2:  # too few samples to hold any out
+        calibration = Calibration(0, 0.0, np.zeros(n_classes), prior)
         choice = Choice(0, calibration, 1.0, {}, np.empty((0, 0, n_classes)))
         return Pooled(choice, np.ones(1), np.zeros(n_classes), 0.0, Scores({}, {}, {}))
     choice = held_out.choose(np.full(len(labels.codes), True))
     weights, biases = fit_weights(choice.logits, labels)
     # The forest's mean logits say nothing about a single sample, so they are moved to the biases of the pool.
     mean = np.average(choice.logits[0], axis=0, weights=labels.weights)
-    calibration = choice.calibration._replace(biases=choice.calibration.biases - mean)
+    slopes, moved = choice.calibration.slopes, choice.calibration.biases - mean
+
+    def for_all_classes(values: FloatArray, expected: FloatArray) -> FloatArray:
+        """Add classes without held-out samples; all differ from what is expected by the same amount."""
+        found: FloatArray = expected + (values - expected[labels.classes]).mean()
+        found[labels.classes] = values
+        return found
+
+    nothing = np.zeros(n_classes)
+    calibration = choice.calibration._replace(
+        slopes=for_all_classes(slopes, nothing), biases=for_all_classes(moved, nothing)
+    )
+    biases = for_all_classes(biases + weights[0] * mean, weights[0] * prior)
     scores = held_out.scores()
     n_samples = max(float(labels.weights.sum()), len(labels.weights))
     return Pooled(
         choice._replace(calibration=calibration),
         weights,
-        biases + weights[0] * mean,
+        biases,
         confidence_in(scores.losses, n_samples),
         scores,
     )

@@ -19,8 +19,9 @@ Keys = NDArray[np.uint64]
 
 #: Number of folds with few samples, and with `MANY`. Five folds with few samples raised the log loss by 0.4 %.
 N_FOLDS, N_FOLDS_OF_MANY, MANY = 8, 4, 1_000
-#: From this number of samples on, a single part of about `N_HELD_OUT` samples is held out instead of all folds.
-N_FOR_ONE_SPLIT, N_HELD_OUT = 8_000, 5_000
+#: This many samples are enough for choices. From there on, a single part of about `N_HELD_OUT` samples is held
+#: out instead of all folds, and forests and products of pairs are tried on no more.
+ENOUGH, N_HELD_OUT = 8_000, 5_000
 #: Maximum number of samples for all choices and for components on features. Half as many raised the log loss of
 #: 120,000 × 100 by 3 to 5 %.
 MAX_SAMPLES = 50_000
@@ -31,8 +32,6 @@ MIN_PER_CLASS = 20
 #: Copies are dealt to folds one by one if there are fewer distinct samples than this, or if the classes of two
 #: copies differ at least this often, as a fraction of how often those of any two samples do.
 FEW_DISTINCT, DISAGREEMENT = 20, 0.1
-#: Maximum number of copies of a sample that are dealt one by one; more are dealt in as many equal parts.
-MAX_COPIES = 100
 
 
 class TrainingSet(NamedTuple):
@@ -66,7 +65,7 @@ class TrainingSet(NamedTuple):
 
     def splits(self) -> list[tuple[IntArray, IntArray]]:
         """List the positions of fitted and of held-out samples, for every fold or for a single part."""
-        n_splits = 1 if len(self.codes) >= N_FOR_ONE_SPLIT else int(self.folds.max()) + 1
+        n_splits = 1 if len(self.codes) >= ENOUGH else int(self.folds.max()) + 1
         found = [
             (np.flatnonzero(self.folds != fold), np.flatnonzero(self.folds == fold))
             for fold in range(n_splits)
@@ -131,7 +130,7 @@ def canonical_samples(
         numbers = _order_groups(points, codes, keys)
     n_folds = N_FOLDS if len(rows) < MANY else max(N_FOLDS_OF_MANY, round(len(rows) / N_HELD_OUT))
     inner_folds = numbers % n_folds
-    if len(rows) >= N_FOR_ONE_SPLIT:
+    if len(rows) >= ENOUGH:
         inner_folds = numbers // n_folds % N_FOLDS_OF_MANY
     folds = np.where(_can_be_held_out(codes, numbers), numbers % n_folds, -1)
     cross_folds = numbers % N_CROSS_FOLDS
@@ -293,13 +292,14 @@ def _deal_copies(
     codes: IntArray, keys: Keys, weights: FloatArray
 ) -> tuple[IntArray, FloatArray, IntArray]:
     """Deal copies one by one; return samples, repeated for several folds, with their weights and numbers."""
-    copies = np.clip(np.floor(weights), 1, MAX_COPIES).astype(np.int64)
+    # There are so many pairs of folds and inner folds, so copies beyond are dealt in as many equal parts.
+    n_numbers = N_FOLDS * N_FOLDS_OF_MANY
+    copies = np.clip(np.floor(weights), 1, n_numbers).astype(np.int64)
     which = np.repeat(np.arange(len(codes)), copies)
     copy = np.arange(len(which)) - np.repeat(np.cumsum(copies) - copies, copies)
-    own = hash64(keys[which] ^ hash64(copy) ^ hash64(codes[which] + MAX_COPIES))
+    own = hash64(keys[which] ^ hash64(copy) ^ hash64(codes[which] + n_numbers))
     numbers = np.argsort(np.lexsort((own, codes[which])))
     # Copies with the same fold are merged again.
-    n_numbers = N_FOLDS * N_FOLDS_OF_MANY
     merged, back = np.unique(which * n_numbers + numbers % n_numbers, return_inverse=True)
     shares = np.bincount(back, weights=(weights / copies)[which]).astype(np.float64)
     return merged // n_numbers, shares, merged % n_numbers

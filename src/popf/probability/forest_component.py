@@ -1,44 +1,49 @@
 r"""The forest as a component of the pool.
 
-It is grown on scaled and mapped features, or on the features as given. A class's score
-:math:`u_k` (see `soft_competition`) is raised by background mass,
+It is grown on scaled and mapped features, or on the features as given. The score of
+class k at bandwidth :math:`\tau`, to which all paths contribute, is
+:math:`u_k = \log\,\operatorname{mean}_{v \in k} e^{-c_v / \tau}`, with the path costs
+:math:`c_v = \max(C_v, d(v, t))`. It is raised by background mass,
 :math:`u_k \leftarrow \log(e^{u_k} + e^{\phi})`, so that samples far from everything get the class
 frequencies. The logit of class k is :math:`a_k u_k(\tau) + b_k`, with bandwidth, slopes and biases fitted to
 held-out samples.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from popf.engine.conquest import FAR
+from popf.engine.distances import kernel_blocks, rows_per_block
+from popf.engine.points import scaled_copy
 from popf.engine.runtime.simd import CHAIN
-from popf.engine.structures import BoolArray, FloatArray, IntArray, Resources
+from popf.engine.soft_scores import CompetingNodes, CompetingSpace
+from popf.engine.structures import BlockOfDistances, BoolArray, FloatArray, IntArray, Resources
 from popf.forest.metrics import Metric
 from popf.forest.optimum_path_forest import OptimumPathForest, grow_forest
 from popf.probability.components import Split
+from popf.probability.folds import ENOUGH
 from popf.probability.linear_maps import fit_map
-from popf.probability.logits import Coefficient, Labels, log_losses
-from popf.probability.newton import Ridge, fit_softmax
+from popf.probability.logits import (
+    Coefficient,
+    Labels,
+    fit_softmax,
+    log_losses,
+)
 from popf.probability.scaler import FeatureScaler, weighted_quantile
-from popf.probability.soft_competition import SoftCompetition, competition_of
 from popf.state import Float, Integer, Sizes, StateError
 
-#: The widest bandwidth, in units of the median winning cost, and the number of chains: bandwidths are tried
-#: from 8 to 0.022, each the one before divided by the square root of 2.
-WIDEST, N_CHAINS = 8.0, 2
+#: The widest bandwidth, in units of the median winning cost. Bandwidths are tried down to 1/256 of it.
+WIDEST = 8.0
 #: Lower bound of scores, so that their squares stay finite.
 MIN_SCORE = -1e100
 #: The background is worth 0.25 % on average, and 0.9 % with many classes.
 #: The floor lies FLOOR_DEPTH below this quantile of the held-out samples' best scores.
 FLOOR_QUANTILE, FLOOR_DEPTH = 0.02, 2.0
-#: Ridge that shrinks the slopes of the classes towards their mean, and one that makes them equal. With equal
-#: slopes the forest alone lost 0.7 % on average, and 15 to 20 % where one class spreads more widely.
-SLOPE_RIDGE, EQUAL = 2.0, 1e9
-#: Maximum number of samples of a forest that scores others; with more, that took longer than all else together.
-MAX_NODES = 10_000
-#: Maximum number of samples for the median winning cost.
-N_FOR_UNIT = 1000
+#: Ridge that shrinks the slopes of the classes towards their mean. With equal slopes the forest alone lost
+#: 0.7 % on average, and 15 to 20 % where one class spreads more widely.
+SLOPE_RIDGE = 2.0
 
 Prepare = Callable[[FloatArray], FloatArray]
 
@@ -57,28 +62,105 @@ class Growing(NamedTuple):
         return grow_forest(samples, present, metric, self.resources, self.algorithm)
 
 
-class HeldOutForest(NamedTuple):
-    """Scores of held-out samples at all bandwidths, with floors, slopes and biases."""
+def competition_of(
+    forest: OptimumPathForest, rows: IntArray, codes: IntArray, weights: FloatArray
+) -> "SoftCompetition":
+    """Create the soft competition of the samples of a forest at some rows, with their classes."""
+    samples = forest.samples  # a property that copies
+    samples = None if samples is None else samples[rows]
+    costs, exponent = forest.costs[rows], forest.exponent
+    return SoftCompetition(
+        samples, codes, costs, weights, forest.metric, exponent, forest.backend, rows
+    )
 
-    scores: FloatArray  # with background mass: (n_bandwidths, n_rows, n_classes)
+
+class SoftCompetition:
+    """Training nodes that all compete for a sample.
+
+    With precomputed distances, `samples` is None, and `columns` are the nodes' columns in the matrix of
+    distances. `costs` are in the unit of the metric; `weights` are the numbers of samples that the nodes stand
+    for. The engine multiplies Euclidean samples by ``2**-exponent``. `backend` is the GPU that computes the
+    sums, or None.
+    """
+
+    def __init__(
+        self,
+        samples: FloatArray | None,
+        codes: IntArray,
+        costs: FloatArray,
+        weights: FloatArray,
+        metric: Metric,
+        exponent: int,
+        backend: Any,
+        columns: IntArray | None = None,
+    ) -> None:
+        self._metric, self._backend = metric, backend
+        self._sample_exponent = exponent if metric.euclidean else 0
+        # Plain Euclidean costs and bandwidths are scaled by the same power of two as the samples.
+        plain = metric.name == "euclidean"
+        self._exponent = self._sample_exponent if plain else 0
+        costs = np.ldexp(costs, -self._exponent)
+        if samples is not None and metric.euclidean:
+            samples = scaled_copy(samples, self._sample_exponent)
+        self._nodes: Any
+        if not plain or samples is None:
+            self._nodes = CompetingNodes.build(codes, costs, weights)
+            self._columns: Any = None if columns is None else columns[self._nodes.order]
+            self._training = None if samples is None else samples[self._nodes.order]
+        elif backend is None:
+            self._nodes = CompetingSpace.build(samples, codes, costs, weights)
+        else:
+            self._nodes = backend.competing_nodes(samples, codes, costs, weights)
+
+    def scores(self, new: FloatArray, taus: FloatArray, resources: Resources) -> FloatArray:
+        """Compute the scores of new samples at several bandwidths: (n_samples, n_classes, n_bandwidths).
+
+        With precomputed distances, `new` are the distances to the forest's samples. `taus` has the shape
+        (n_chains, 1 or 9), and in a row each bandwidth is half of the one before. Scores are in the order of
+        the flattened array.
+        """
+        taus, nodes, n_threads = np.ldexp(taus, -self._exponent), self._nodes, resources.n_threads
+        found: FloatArray
+        if isinstance(nodes, CompetingNodes):
+            rows = rows_per_block(len(nodes.costs), resources.n_bytes, n_threads)
+            found = nodes.scores(self._blocks(new), len(new), taus, rows, n_threads)
+        elif isinstance(nodes, CompetingSpace):
+            found = nodes.scores(self._scaled(new), taus, n_threads)
+        else:
+            found = self._backend.soft_scores(nodes, self._scaled(new), taus)
+        return -found.reshape(*found.shape[:2], -1)
+
+    def _scaled(self, new: FloatArray) -> FloatArray:
+        """Scale new samples like the training samples."""
+        with np.errstate(over="ignore"):
+            scaled = np.ldexp(new, -self._sample_exponent)
+        # Clip extreme values: beyond them, all training samples look alike.
+        return np.ascontiguousarray(np.clip(scaled, -(2.0**FAR), 2.0**FAR))
+
+    def _blocks(self, new: FloatArray) -> BlockOfDistances:
+        """Return a function that computes blocks of distances to the nodes, unless they are plain Euclidean."""
+        metric, training = self._metric, self._training
+        if training is None:
+            return lambda start, stop: new[start:stop].take(self._columns, axis=1)
+        if not metric.euclidean:
+            return metric.blocks(new, training)
+        squared = kernel_blocks("sqeuclidean", self._scaled(new), training)
+        return lambda start, stop: metric.transform(squared(start, stop), self._sample_exponent)
+
+
+class HeldOutForest(NamedTuple):
+    """Scores of held-out samples at all bandwidths, with background mass, and log losses by them."""
+
+    scores: FloatArray  # (n_bandwidths, n_rows, n_classes)
     floors: FloatArray  # (n_bandwidths,)
-    slopes: FloatArray  # (n_bandwidths, n_classes)
-    biases: FloatArray  # (n_bandwidths, n_classes)
     losses: FloatArray  # (n_bandwidths, n_rows)
     taus: FloatArray  # the bandwidths, in the unit of the metric
     accuracy: float  # of the scores at the narrowest bandwidth
 
-    def calibrated(
-        self, step: int, labels: Labels, rows: BoolArray
-    ) -> "tuple[Calibration, FloatArray]":
-        """Fit slopes and biases at a bandwidth to some rows; return them and the logits of all rows."""
-        slopes, biases = self.slopes[step], self.biases[step]
-        if not rows.all():
-            slopes, biases = (
-                values[0] for values in calibrate(self.scores[step][None, rows], labels.take(rows))
-            )
-        calibration = Calibration(step, float(self.floors[step]), slopes, biases)
-        return calibration, slopes * self.scores[step] + biases
+    def calibrate(self, step: int, labels: Labels, rows: BoolArray) -> "Calibration":
+        """Fit slopes and biases at a bandwidth to some of the rows."""
+        slopes, biases = calibrate(self.scores[step][rows], labels.take(rows))
+        return Calibration(step, float(self.floors[step]), slopes, biases)
 
 
 class Calibration(NamedTuple):
@@ -103,12 +185,10 @@ def hold_out_forest(
     # In one unit, because that of a few values may differ much from fold to fold.
     taus = bandwidths(float(np.mean(units)))
     for (codes, _, _, queries), competition in zip(every_split, competitions, strict=True):
-        own = competition.scores(queries, taus, growing.resources)
-        every = np.full((len(queries), labels.n_classes, own.shape[2]), MIN_SCORE)
+        own = competition.scores(queries, taus[None], growing.resources)
+        every = np.full((len(queries), splits[0].fold.n_classes, own.shape[2]), MIN_SCORE)
         every[:, np.unique(codes)] = np.maximum(own, MIN_SCORE)
-        # From chains of halved bandwidths to descending order.
-        by_chain = every.reshape(*every.shape[:2], N_CHAINS, -1)
-        scores.append(np.swapaxes(by_chain, 2, 3).reshape(every.shape))
+        scores.append(every[:, labels.classes])
     found = np.moveaxis(np.concatenate(scores), 2, 0)
     top = found.max(axis=2).T
     floors = np.maximum(
@@ -116,16 +196,15 @@ def hold_out_forest(
     )
     accuracy = labels.accuracy(found[-1])
     found = add_background(found, floors[:, None, None])
-    slopes, biases = calibrate(found, labels)
-    losses = log_losses(slopes[:, None] * found + biases[:, None], labels.codes)
-    return HeldOutForest(found, floors, slopes, biases, losses, taus.T.ravel(), accuracy)
+    losses = np.stack([losses_with_one_slope(own, labels) for own in found])
+    return HeldOutForest(found, floors, losses, taus, accuracy)
 
 
 def mapped(split: Split, map_name: str) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
     """Return classes, weights and values of the fitted samples of a split, and the held-out values."""
     if split.given is not None:
         return split.fold.codes, split.fold.weights, *split.given
-    fold = split.fold.subsample(MAX_NODES)
+    fold = split.fold.subsample(ENOUGH)
     matrix = fit_map(map_name, fold.samples, fold.codes, fold.weights)
     return fold.codes, fold.weights, fold.samples @ matrix, split.queries @ matrix
 
@@ -143,40 +222,38 @@ def prepare(
     return prepared
 
 
-def calibrate(scores: FloatArray, labels: Labels) -> tuple[FloatArray, FloatArray]:
-    """Fit slopes and biases of the classes, (n_bandwidths, n_classes) each, to scores at several bandwidths.
+def losses_with_one_slope(scores: FloatArray, labels: Labels) -> FloatArray:
+    """Compute log losses with one slope for all classes.
 
-    A ridge shrinks the slopes of the classes towards their mean. Where a slope would be negative, all are
-    equal; if they are negative still, because the scores favour the wrong class, the class frequencies take
-    their place.
+    They rank bandwidths and maps as well as losses with a slope for each class, in a fraction of the time.
     """
-    n_classes, weights, targets = labels.n_classes, labels.weights, labels.targets()
-    center = np.einsum("i,tik->tk", weights, scores) / weights.sum()
-    relative = scores - center[:, None]
-    square = np.einsum("i,tik->t", weights, relative**2) / (weights.sum() * n_classes)
-    unit = np.sqrt(np.where(square > 1e-200, square, 1.0))[
-        :, None
-    ]  # constant scores are not scaled
-    columns = (relative / unit[:, None])[:, None]
-    apart = np.eye(n_classes) - 1.0 / n_classes
-    theta = np.zeros((len(scores), 2 * n_classes - 1))
-    wrong = np.full(len(scores), True)
-    for strength in (SLOPE_RIDGE, EQUAL):
-        ridge = Ridge(strength * apart, np.zeros(n_classes))
-        theta[wrong] = fit_softmax(columns[wrong], targets, weights, ridge, by_class=True)
-        wrong &= theta[:, :n_classes].min(axis=1) <= 0.0
-        if not wrong.any():
-            break
-    slopes = theta[:, :n_classes] / unit
-    biases = np.insert(theta[:, n_classes:], 0, 0.0, axis=1) - slopes * center
-    slopes[wrong], biases[wrong] = 0.0, labels.prior
-    return slopes, biases
+    _, relative, _ = standardised(scores, labels.weights)
+    start = np.ones(1), labels.prior
+    slope, biases = fit_softmax(relative[None], labels, start, ridge=0.0, center=np.zeros(1))
+    return log_losses(slope * relative + biases, labels.codes)
+
+
+def calibrate(scores: FloatArray, labels: Labels) -> tuple[FloatArray, FloatArray]:
+    """Fit slopes and biases of the classes to scores; a ridge shrinks the slopes towards their mean."""
+    center, relative, unit = standardised(scores, labels.weights)
+    start = np.ones(labels.n_classes), labels.prior
+    slopes, biases = fit_softmax(relative[None], labels, start, SLOPE_RIDGE)
+    slopes = slopes / unit
+    return slopes, biases - slopes * center
+
+
+def standardised(scores: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+    """Return the mean score of each class, the scores relative to it in units of one size, and the unit."""
+    center = np.average(scores, axis=0, weights=weights)
+    relative = scores - center
+    square = np.average((relative**2).mean(axis=1), weights=weights)
+    unit = float(np.sqrt(square)) if square > 1e-200 else 1.0  # constant scores are not scaled
+    return center, relative / unit, unit
 
 
 def bandwidths(unit: float) -> FloatArray:
-    """Return all bandwidths in the shape for the engine: in a row, each is half of the one before."""
-    tops = WIDEST / 2.0 ** (np.arange(N_CHAINS) / N_CHAINS)
-    return np.ldexp(tops[:, None] * unit, -np.arange(CHAIN))
+    """Return all bandwidths, each half of the one before."""
+    return np.ldexp(WIDEST * unit, -np.arange(CHAIN))
 
 
 def add_background(scores: FloatArray, floors: FloatArray | float) -> FloatArray:
@@ -192,8 +269,6 @@ def unit_cost(forest: OptimumPathForest, weights: FloatArray) -> float:
     If it is 0, return the mean of the positive costs, or 1 if there are none.
     """
     costs = forest.costs_left_out()
-    some = slice(None, None, -(-len(costs) // N_FOR_UNIT))
-    costs, weights = costs[some], weights[some]
     positive = costs > 0.0
     if not positive.any():
         return 1.0

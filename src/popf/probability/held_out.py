@@ -34,8 +34,6 @@ COMPONENTS: dict[str, "Linear | Additive | Trees"] = {
 }
 #: Ratio to the lowest log loss above which no higher complexity is tried.
 STOPPING_RATIO = 1.02
-#: A wider bandwidth is preferred if the log likelihood of all held-out samples is lower by at most this.
-INDIFFERENCE = 0.5
 
 
 class HeldOutComponent(NamedTuple):
@@ -68,8 +66,9 @@ class HeldOut(NamedTuple):
         weights = self.labels.weights * rows
         totals = [forest.losses @ weights for forest in self.forests]
         best = int(np.argmin([own.min() for own in totals]))
-        step = simplest(totals[best])
-        calibration, logits = self.forests[best].calibrated(step, self.labels, rows)
+        step = int(np.argmin(totals[best]))
+        calibration = self.forests[best].calibrate(step, self.labels, rows)
+        logits = calibration.slopes * self.forests[best].scores[step] + calibration.biases
         found, complexities = [logits], {}
         for name, component in self.components.items():
             own = int(np.argmin(component.losses @ weights))
@@ -101,11 +100,6 @@ class HeldOut(NamedTuple):
         )
 
 
-def simplest(losses: FloatArray) -> int:
-    """Return the first choice, from simple to complex, whose log loss in all hardly exceeds the lowest."""
-    return int(np.flatnonzero(losses <= losses.min() + INDIFFERENCE)[0])
-
-
 def hold_out(
     canonical: CanonicalSamples,
     maps: Sequence[str],
@@ -116,13 +110,15 @@ def hold_out(
     training, resources = canonical.training, growing.resources
     positions = training.splits()
     scored = np.concatenate([np.empty(0, np.int64), *(held_out for _, held_out in positions)])
+    classes, codes = np.unique(training.codes[scored], return_inverse=True)
     labels = Labels(
-        training.codes[scored],
+        codes,
         training.weights[scored],
         training.inner_folds[scored],
-        prior_logits(training.class_weights),
+        prior_logits(training.class_weights)[classes],
+        classes,
     )
-    if len(np.unique(labels.codes)) < 2:
+    if labels.n_classes < 2:
         return HeldOut([], {}, labels)
     splits = [make_split(canonical, *each, maps, components) for each in positions]
     if len(maps) > 1:
@@ -176,7 +172,7 @@ def hold_out_component(
         means: list[float] = []
         scored = [component.score_path(split.fold, split.queries, path) for split in splits]
         for complexity, *own in zip(path, *scored, strict=False):
-            found.append(np.concatenate(own))
+            found.append(np.concatenate(own)[:, labels.classes])
             complexities.append(complexity)
             means.append(labels.log_loss(found[-1]))
             if means[-1] > STOPPING_RATIO * min(means):

@@ -10,18 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from popf.engine.structures import FloatArray, IntArray
+from popf.probability.scaler import ROUNDING
 
 #: Whitening alone is worth 0.3 % on average, and 3 % with many classes.
 MAPS = ("none", "weights", "whitening", "discriminant")
 #: In place of a map, for a forest on features as they are given.
 AS_GIVEN = "as given"
 N_DIRECTIONS = 24
-#: Correlation ratios up to this are rounding errors.
-MIN_EFFECT = 1e-7
-#: Lower bound of the variances within the classes, as a fraction of their mean.
-MIN_VARIANCE = 1e-10
-#: Variances up to this fraction of the largest are rounding errors of the decomposition.
-RANK_TOLERANCE = 1e-12
 
 
 def fit_map(name: str, samples: FloatArray, codes: IntArray, weights: FloatArray) -> FloatArray:
@@ -29,7 +24,7 @@ def fit_map(name: str, samples: FloatArray, codes: IntArray, weights: FloatArray
     share = weights / weights.sum()
     if name == "weights":
         effects = effect_sizes(samples, codes, weights)
-        factors = effects if effects.max() > MIN_EFFECT else np.ones_like(effects)
+        factors = effects if effects.max() ** 2 > ROUNDING else np.ones_like(effects)
         matrix = factors[:, None] * principal_directions(samples * factors, share).T
         return np.ascontiguousarray(matrix)
     if name in ("whitening", "discriminant"):
@@ -87,7 +82,7 @@ def decompose(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         directions = np.divide(
             directions, lengths, out=np.zeros_like(directions), where=lengths > 0.0
         )
-    there = variances > RANK_TOLERANCE * max(variances[-1], 0.0)
+    there = variances > ROUNDING * max(variances[-1], 0.0)
     if not there.any():
         there[-1] = True
     return variances[there], directions[there]
@@ -144,7 +139,7 @@ class Stretch(NamedTuple):
         n_features = max(int((np.abs(residuals).max(axis=0) > 0.0).sum()), 1)
         variances, directions = decompose(np.sqrt(share)[:, None] * residuals)
         mean = float(variances.sum()) / n_features
-        if mean <= MIN_VARIANCE**2:  # nothing varies within the classes
+        if mean <= ROUNDING**2:  # nothing varies within the classes
             return cls(1.0, np.ones(0), np.zeros((0, residuals.shape[1])))
         squared = float((variances**2).sum())
         # Squared distance of S from the target mu I, and estimated squared distance from the true covariance.
@@ -152,8 +147,6 @@ class Stretch(NamedTuple):
         lengths = (residuals**2).sum(axis=1)
         chance = (float(share @ lengths**2) - squared) / total
         shrinkage = min(max(chance, 0.0) / distance, 1.0) if distance > 0.0 else 1.0
-        target = max(shrinkage * mean, MIN_VARIANCE * mean)
-        variances = np.maximum(
-            (1.0 - shrinkage) * variances + shrinkage * mean, MIN_VARIANCE * mean
-        )
+        target = max(shrinkage, ROUNDING) * mean
+        variances = np.maximum((1.0 - shrinkage) * variances + shrinkage * mean, ROUNDING * mean)
         return cls(target**-0.5, variances**-0.5, directions)

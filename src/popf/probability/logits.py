@@ -1,16 +1,21 @@
-"""Logits, whose softmax gives the probabilities, and the labels of held-out samples."""
+"""Logits, whose softmax gives the probabilities; labels of held-out samples; softmax regressions on logits."""
 
+from collections.abc import Callable
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import Bounds, minimize
 
 from popf.engine.structures import BoolArray, FloatArray, IntArray
+from popf.probability.scaler import ROUNDING
 from popf.state import Float
 
 #: a in the targets (N + a) / (N + 2a) that replace 1 for a class of N samples. Platt has 1, Jeffreys 1/2, which
 #: cost 0.5 to 2 % where classes are nearly separated.
 SMOOTHING = 0.25
+#: Largest derivative of a mean loss where the solver stops, and its maximum number of steps.
+TOLERANCE, MAX_STEPS = 1e-6, 300
 
 
 class Coefficient(Float):
@@ -24,10 +29,17 @@ def log_softmax(logits: FloatArray) -> FloatArray:
     if logits.shape[-1] == 2:
         odds = logits[..., 1] - logits[..., 0]
         return np.stack([-np.logaddexp(0.0, odds), -np.logaddexp(0.0, -odds)], axis=-1)
-    # Ten times as fast as np.max over a short last axis.
-    shifted = logits - reduce(np.maximum, np.moveaxis(logits, -1, 0))[..., None]
+    shifted = logits - highest(logits)
     logs: FloatArray = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     return logs
+
+
+def highest(logits: FloatArray) -> FloatArray:
+    """Return the highest logit of each row, as a column."""
+    if logits.shape[-1] > 16:
+        return np.asarray(logits.max(axis=-1, keepdims=True))
+    # Ten times as fast over a short last axis.
+    return np.asarray(reduce(np.maximum, np.moveaxis(logits, -1, 0))[..., None])
 
 
 def log_losses(logits: FloatArray, codes: IntArray) -> FloatArray:
@@ -67,12 +79,16 @@ def prior_logits(class_weights: FloatArray) -> FloatArray:
 
 
 class Labels(NamedTuple):
-    """Labels of held-out samples."""
+    """Labels of held-out samples, numbered among the classes that have any.
+
+    Other classes have no part in what is chosen. If they had, all would learn that these classes do not occur.
+    """
 
     codes: IntArray
     weights: FloatArray
     folds: IntArray
-    prior: FloatArray  # logits of the class frequencies among all samples
+    prior: FloatArray  # logits of the frequencies of these classes among all samples
+    classes: IntArray  # their canonical numbers
 
     @property
     def n_classes(self) -> int:
@@ -81,7 +97,9 @@ class Labels(NamedTuple):
 
     def take(self, rows: BoolArray) -> "Labels":
         """Keep some of the samples."""
-        return Labels(self.codes[rows], self.weights[rows], self.folds[rows], self.prior)
+        return self._replace(
+            codes=self.codes[rows], weights=self.weights[rows], folds=self.folds[rows]
+        )
 
     def targets(self) -> FloatArray:
         r"""Compute Platt's targets :math:`(N_k + a) / (N_k + 2a)`; the other classes share the rest equally."""
@@ -110,3 +128,64 @@ class Labels(NamedTuple):
             rest = np.bincount(ranks, weights=weights * (codes != k))
             areas.append(own @ (np.cumsum(rest) - rest / 2.0) / (own.sum() * rest.sum()))
         return float(np.mean(areas))
+
+
+def cross_entropy(
+    logits: FloatArray, targets: FloatArray, weights: FloatArray
+) -> tuple[float, FloatArray]:
+    """Compute the weighted sum of the cross entropies, and its derivatives by the logits."""
+    logits = logits - highest(logits)
+    wanted = np.einsum("ik,ik->i", targets, logits)
+    residual = np.exp(logits, out=logits)
+    totals = residual.sum(axis=1)
+    residual *= (weights / totals)[:, None]
+    residual -= weights[:, None] * targets
+    return float(weights @ (np.log(totals) - wanted)), residual
+
+
+def minimise(
+    objective: Callable[[FloatArray], tuple[Any, FloatArray]],
+    start: FloatArray,
+    n_positive: int = 0,
+    tolerance: float = TOLERANCE,
+) -> FloatArray:
+    """Minimise a convex function, given with its gradient; the first parameters may not be negative."""
+    bounds = None
+    if n_positive:
+        bounds = Bounds(np.repeat([0.0, -np.inf], [n_positive, len(start) - n_positive]))
+    options = {"gtol": tolerance, "ftol": ROUNDING, "maxiter": MAX_STEPS}
+    found: FloatArray = minimize(
+        objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    ).x
+    return found
+
+
+def fit_softmax(
+    columns: FloatArray,
+    labels: Labels,
+    start: tuple[FloatArray, FloatArray],
+    ridge: float,
+    center: FloatArray | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    r"""Fit slopes, at least 0, and biases of logits, starting from given ones, by Platt's targets.
+
+    `columns` have the shape (n_columns, n_rows, n_classes). The logit of class k is
+    :math:`z_k = \sum_j s_j x_{jk} + b_k`, or, if there is a single column, :math:`z_k = s_k x_k + b_k`. A ridge
+    pulls the slopes towards `center`, or towards their mean.
+    """
+    axis = "j" if center is not None else "k"
+    targets, weights, n_slopes = labels.targets(), labels.weights, len(start[0])
+
+    def objective(theta: FloatArray) -> tuple[Any, FloatArray]:
+        slopes, biases = theta[:n_slopes], theta[n_slopes:]
+        logits = np.einsum(f"jik,{axis}->ik", columns, slopes) + biases
+        loss, residual = cross_entropy(logits, targets, weights)
+        apart = slopes - (slopes.mean() if center is None else center)
+        by_slope = np.einsum(f"jik,ik->{axis}", columns, residual) + ridge * apart
+        gradient = np.concatenate([by_slope, residual.sum(axis=0)])
+        return (loss + ridge * (apart @ apart) / 2.0) / total, gradient / total
+
+    total = float(weights.sum())
+    theta = minimise(objective, np.concatenate(start), n_slopes)
+    slopes, biases = np.split(theta, [n_slopes])
+    return slopes, biases

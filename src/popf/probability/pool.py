@@ -9,11 +9,9 @@ from scipy.special import expit
 from popf.engine.structures import FloatArray, IntArray, Resources
 from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.probability.additive import AdditiveModel
-from popf.probability.forest_component import ForestModel, prepare
-from popf.probability.logits import Coefficient, Labels
-from popf.probability.newton import Ridge, fit_softmax
+from popf.probability.forest_component import ForestModel, SoftCompetition, prepare
+from popf.probability.logits import Coefficient, Labels, fit_softmax
 from popf.probability.scaler import FeatureScaler
-from popf.probability.soft_competition import SoftCompetition
 from popf.probability.trees import BoostedTrees
 from popf.state import Float, Integer, Sizes, StateError
 
@@ -37,22 +35,11 @@ def fit_weights(logits: FloatArray, labels: Labels) -> tuple[FloatArray, FloatAr
     Weights are not negative. A ridge shrinks them towards shares proportional to :math:`e^{-n L_j / 8}`, where
     :math:`L_j` is the log loss of component j and n the weight of all samples.
     """
-    n_components = len(logits)
-    targets, weights = labels.targets(), labels.weights
     losses = np.array([labels.log_loss(own) for own in logits])
-    shares = np.exp(-(losses - losses.min()) * weights.sum() / TEMPERATURE)
+    shares = np.exp(-(losses - losses.min()) * labels.weights.sum() / TEMPERATURE)
     shares /= shares.sum()
-    free = np.arange(n_components)
-    while True:
-        n_free = len(free)
-        ridge = Ridge(RIDGE * np.eye(n_free), shares[free])
-        theta = fit_softmax(logits[None, free], targets, weights, ridge)[0]
-        if (theta[:n_free] >= 0.0).all():
-            break
-        free = free[theta[:n_free] >= 0.0]  # negative weights become 0
-    found = np.zeros(n_components)
-    found[free] = theta[:n_free]
-    return found, np.append(0.0, theta[n_free:])
+    start = shares, np.zeros(labels.n_classes)
+    return fit_softmax(logits, labels, start, RIDGE, shares)
 
 
 def confidence_in(losses: Mapping[str, float], n_samples: float) -> float:

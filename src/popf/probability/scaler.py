@@ -9,8 +9,11 @@ from popf.state import Float, Integer, Sizes, StateError
 
 #: The interquartile range of a normal distribution, in standard deviations.
 NORMAL_IQR = 1.349
-#: A feature whose standard deviation is at most this fraction of its largest magnitude counts as constant.
-ROUNDING = 32.0 * float(np.finfo(np.float64).eps)
+#: Relative size of rounding errors, in sums of many terms and in what is computed from these.
+ROUNDING = 1e-12
+#: A feature whose standard deviation is at most this fraction of its largest magnitude counts as constant. It
+#: is less than ROUNDING, because identifiers or times in a narrow range far from 0 are not constant.
+CONSTANT = 32.0 * float(np.finfo(np.float64).eps)
 #: Scaled features are clipped to this magnitude, so that everything stays finite.
 MAX_RATIO = 1e150
 #: Lower bound of a scale.
@@ -77,7 +80,7 @@ def fit_scaler(samples: FloatArray, weights: FloatArray, columns: IntArray) -> F
     _, exponents = np.frexp(np.abs(samples).max(axis=0))
     small = np.ldexp(samples, -exponents)
     deviation = np.sqrt(share @ (small - share @ small) ** 2)
-    varies = deviation > ROUNDING
+    varies = deviation > CONSTANT
     first, median, third = weighted_quantile(small, weights, 0.25, 0.5, 0.75)
     spread = (third - first) / NORMAL_IQR
     scale = np.where(spread > 0.0, spread, np.where(varies, deviation, 0.5))
@@ -88,7 +91,7 @@ def fit_scaler(samples: FloatArray, weights: FloatArray, columns: IntArray) -> F
     np.arcsinh(relative, out=relative)
     mean = share @ relative
     deviation = np.sqrt(share @ (relative - mean) ** 2)
-    varies &= deviation > ROUNDING * (1.0 + np.abs(mean))
+    varies &= deviation > CONSTANT * (1.0 + np.abs(mean))
     factor = np.where(varies, 1.0 / np.where(varies, deviation, 1.0), 0.0)
     return FeatureScaler(columns, center, scale, low, high, mean, factor)
 
@@ -115,7 +118,7 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, *shares: float) -
         ranked, mass = np.take_along_axis(values, order, axis=0), np.cumsum(weights[order], axis=0)
     found = []
     for share in shares:
-        wanted, tolerance = share * mass[-1], 1e-12 * mass[-1]
+        wanted, tolerance = share * mass[-1], ROUNDING * mass[-1]
         lower = np.minimum((mass < wanted - tolerance).sum(axis=0), last)
         upper = np.minimum((mass <= wanted + tolerance).sum(axis=0), last)
         found.append(ranked[lower, columns] / 2.0 + ranked[upper, columns] / 2.0)
