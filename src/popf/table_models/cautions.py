@@ -73,13 +73,15 @@ def single_column_areas(columns: Columns, matrix: FloatArray, codes: IntArray) -
     counts = np.bincount(codes)
     if len(codes) < MIN_ROWS or counts.min() < MIN_IN_CLASS:
         return found
-    labels = Labels(codes, np.ones(len(codes)), codes * 0, prior_logits(counts.astype(np.float64)))
+    n = len(codes)
+    prior = prior_logits(counts.astype(np.float64))
+    labels = Labels(codes, np.ones(n), np.zeros(n, np.int64), prior, np.arange(len(counts)))
     own = np.eye(len(counts))[codes]
     for j, column in enumerate(matrix.T):
         levels = _bins(column) if columns.kinds[j] == NUMBER else _numbered(column)
         in_level = np.stack([np.bincount(levels, weights=each) for each in own.T], axis=1)[levels]
         others = in_level - own
-        shares = (others + counts / len(codes)) / (others.sum(axis=1, keepdims=True) + 1.0)
+        shares = (others + counts / n) / (others.sum(axis=1, keepdims=True) + 1.0)
         found[j] = labels.area_under_curve(np.log(shares))
     return found
 
