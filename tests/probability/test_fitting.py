@@ -1,4 +1,4 @@
-"""POPFClassifier on weighted, scaled, shuffled and nasty data."""
+"""How POPFClassifier is fitted: on weighted, scaled, shuffled, grouped and nasty data."""
 
 import numpy as np
 import pytest
