@@ -102,7 +102,7 @@ def load_sgcc(path: str | os.PathLike[str]) -> Any:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "data.csv")
     ...     with open(path, "w") as file:
-    ...         _ = file.write("CONS_NO,FLAG,2014/1/10,2014/1/9\\nA,1,,2.5\n")
+    ...         _ = file.write("CONS_NO,FLAG,2014/1/10,2014/1/9\nA,1,,2.5\n")
     ...     load_sgcc(path)
              2014-01-09  2014-01-10  theft
     CONS_NO
