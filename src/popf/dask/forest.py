@@ -157,7 +157,8 @@ class DaskClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _parameters_of(self, plain: type[BaseEstimator]) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in plain().get_params(deep=False)}
+        own = self.get_params(deep=False)
+        return {name: own[name] for name in plain().get_params(deep=False) if name in own}
 
 
 class DaskOPFClassifier(DaskClassifier):

@@ -25,6 +25,8 @@ from popf.probability.classifier import (
     check_parameters,
     what_to_fit,
 )
+from popf.probability.columns import NUMBER, Columns, names_of_features
+from popf.probability.encoding import FittedTable, fit_encoding
 from popf.probability.fitting import fit_pool
 from popf.probability.folds import CanonicalSamples, Keys, Nodes
 from popf.probability.forest_component import Growing, Prepare
@@ -36,8 +38,9 @@ class DaskPOPFClassifier(PoolAttributes, DaskClassifier):
 
     Everything besides the forest is chosen and fitted in this process, on at most 50,000 samples; the forest is
     grown on all samples in blocks. Up to 50,000 samples the model is that of `popf.POPFClassifier`, and
-    probabilities agree up to rounding. Beyond, the two choose on different subsamples. Predictions are Dask
-    arrays, series or dataframes with the partitions of X; for X in memory they are computed at once.
+    probabilities agree up to rounding. Beyond, the two choose on different subsamples. Features are numbers without
+    gaps; `popf.TableEncoder` encodes others. Predictions are Dask arrays, series or dataframes with the partitions
+    of X; for X in memory they are computed at once.
 
     Parameters
     ----------
@@ -137,6 +140,8 @@ class DaskPOPFClassifier(PoolAttributes, DaskClassifier):
 
         self.pool_, _ = fit_pool(canonical, maps, components, growing, grow)
         self._source = source
+        kinds = np.full(canonical.training.samples.shape[1], NUMBER)
+        self._encoding = fit_encoding(kinds, *canonical.training.labelled, n_classes=0)
         return grown[0]
 
     @property
@@ -181,6 +186,8 @@ class DaskPOPFClassifier(PoolAttributes, DaskClassifier):
         local.n_features_in_, local.device_ = self.n_features_in_, self._model.settings.device
         if hasattr(self, "feature_names_in_"):
             local.feature_names_in_ = self.feature_names_in_
+        columns = Columns.of_numbers(names_of_features(self))
+        local.table_ = FittedTable(columns, self._encoding, np.full(len(samples), -1))
         local.opf_ = self._plain_forest(self._model, prepared)
         local.competition_ = self.pool_.competition(local.opf_.forest_)
         return local
