@@ -20,6 +20,9 @@ def test_measures_are_those_of_the_library(place, capsys):
     for name, score in expected.scores.items():
         assert list(found["measures"][name].values()) == pytest.approx(list(score)), name
     assert found["threshold"] == 0.4
+    said = printed(capsys, *words).out
+    assert "balanced accuracy" in said
+    assert "OPF accuracy" not in said  # the same, of two classes
 
 
 def test_intervals_draw_the_values_of_an_id_that_repeats(months, tmp_path, capsys):

@@ -179,6 +179,18 @@ def test_categories_and_many_features_are_shown_as_they_were():
     assert cells <= {"north", "south"}
 
 
+def test_paths_pass_through_gaps():
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame(rng.normal(size=(200, 15)), columns=[f"f{k}" for k in range(15)])
+    y = (X["f0"] > 0).astype(int)
+    X = X.mask(rng.random(X.shape) < 0.1)
+    model = POPFClassifier("forest").fit(X[:100], y[:100])
+    found = compute(model, X[100:].reset_index(drop=True), y[100:])
+    assert {len(row.why["features"]) for row in found.view.rows} == {12}
+    cells = {cell for row in found.view.rows for line in row.why["features"] for cell in line[1:]}
+    assert figure(None) in cells
+
+
 def test_paths_through_a_linear_map_are_shown_in_the_users_units(consumers):
     X, y = consumers
     model = POPFClassifier("forest", linear_map="whitening").fit(X[:300], y[:300])

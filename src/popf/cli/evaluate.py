@@ -124,7 +124,9 @@ def evaluation_lines(facts: dict[str, Any]) -> list[str]:
         cells = ["recall", *recalls]
         rows = [[*row, cell] for row, cell in zip(rows, cells, strict=True)]
         rows.append(["precision", *precisions, ""])
-    lines = measure_lines(facts["measures"])
+    # Of two classes it is the balanced accuracy.
+    hidden = {"opf_accuracy"} if len(labels) == 2 else set()
+    lines = measure_lines({n: score for n, score in facts["measures"].items() if n not in hidden})
     if facts["resampled_id"] is not None:
         lines.append(
             f"Intervals: bootstrap over the {facts['n_resampled']:,} values of {facts['resampled_id']!r}."

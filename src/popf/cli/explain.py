@@ -172,7 +172,10 @@ def _value_lines(facts: dict[str, Any], names: list[str], n_features: int) -> li
         shown = [last]
     head = ["Feature values", *(names[position] for position in shown)]
     rows = [[*head, "share of the longest arc"] if shares else head]
-    for name in list(shares or path[-1]["values"])[:n_features]:
+    # Without shares of the arc the columns that add most to the log odds come first.
+    added = facts["log_odds"]["features"] if facts["log_odds"] else {}
+    order = list(shares or {**added, **path[-1]["values"]})
+    for name in order[:n_features]:
         cells = [_cell(path[position]["values"][name]) for position in shown]
         rows.append([f"  {name}", *cells, *([f"{100 * shares[name]:.0f} %"] if shares else [])])
     lines = aligned(rows, indent="")

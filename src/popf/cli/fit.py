@@ -51,7 +51,7 @@ def fit(
     ),
     cost_fn: float | None = options.COST_FN,
     one_per: str | None = column(
-        None, "Keep one random row for each value, such as one month per consumer."
+        None, "Keep one random row for each value, such as one visit per patient."
     ),
     sample_weight: str | None = column(None, "Column with row weights; only their ratios matter."),
     method: str = option("pooled", "Method for the probabilities: pooled, forest or paper."),

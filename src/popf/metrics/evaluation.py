@@ -290,7 +290,7 @@ def evaluate(
         With two classes, samples with at least this probability are predicted positive. With more classes, the
         most probable one is predicted.
     groups : array-like of shape (n_samples,), default=None
-        The group of each sample, such as its consumer if samples are months: intervals resample whole groups.
+        The group of each sample, such as the patient if samples are visits: intervals resample whole groups.
         If samples of a group depend on each other, intervals without groups are too narrow.
     intervals, seed : bool and int, default=True and 0
         Whether to compute intervals, and the seed of the bootstrap.

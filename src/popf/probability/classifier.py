@@ -214,8 +214,8 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
         sample_weight : array-like of shape (n_samples,), default=None
             A sample of weight 2 counts as two samples, one of weight 0 is left out.
         groups : array-like of shape (n_samples,), default=None
-            Groups of samples that belong together, such as the months of a consumer. A group is held out as a
-            whole; otherwise the model is evaluated on consumers that it has seen, and becomes overconfident
+            Groups of samples that belong together, such as the visits of a patient. A group is held out as a
+            whole; otherwise the model is evaluated on patients that it has seen, and becomes overconfident
             about others.
 
         Returns

@@ -226,12 +226,20 @@ def _most_different(cells: Cells, bottleneck: int, spread: FloatArray) -> list[i
     """Choose the features to show: all, or those that differ most along the longest step."""
     if len(spread) <= MAX_FEATURES:
         return list(range(len(spread)))
-    differences = [
-        float(tail != head) if np.isnan(unit) else abs(float(tail) - float(head)) / unit
-        for tail, head, unit in zip(cells[bottleneck], cells[bottleneck + 1], spread, strict=True)
-    ]
-    order = np.argsort(-np.nan_to_num(differences), kind="stable")
+    ends = zip(cells[bottleneck], cells[bottleneck + 1], spread, strict=True)
+    order = np.argsort([-_difference(*end) for end in ends], kind="stable")
     return [int(k) for k in order[:MAX_FEATURES]]
+
+
+def _difference(tail: Any, head: Any, unit: float) -> float:
+    """Return how far two values of a feature are apart; 1 for different categories, or if one is missing."""
+    if np.isnan(unit):
+        return float(tail != head)
+    ends = np.array([tail, head], np.float64)  # None becomes NaN
+    missing = np.isnan(ends)
+    if missing.any():
+        return float(not missing.all())
+    return float(abs(ends[1] - ends[0]) / unit)
 
 
 def _shown_nodes(n: int, bottleneck: int) -> list[int]:

@@ -140,7 +140,7 @@ def build(model: Any, X: Any, y: ArrayLike, **options: Any) -> str:
         - ``threshold``: initial threshold; None for the threshold of lowest cost if costs are given, else the
           model's own;
         - ``cost_fp``, ``cost_fn``: costs of a false alarm and of a miss, both or neither;
-        - ``ids``: columns that identify samples, such as ``{"consumer": [...]}``; the bootstrap draws samples
+        - ``ids``: columns that identify samples, such as ``{"patient": [...]}``; the bootstrap draws samples
           that share a value of the first column with repeated values together;
         - ``top``: number of samples to list, 100 by default;
         - ``title``: None for a title that names the class;

@@ -35,7 +35,7 @@ class FitOptions:
         Id columns, which are not features and are copied to predictions; columns to leave out; numeric columns
         to treat as categories. Rows with the same value of the first id that repeats are held out together.
     one_per : str or None
-        Keep one random row for each value of this column, such as one month per consumer.
+        Keep one random row for each value of this column, such as one visit per patient.
     sample_weight : str or None
         Column with weights, of which only the ratios matter; rows of weight 0 are left out.
     scale : bool
