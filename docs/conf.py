@@ -1,6 +1,9 @@
 """How Sphinx builds these pages: ``make docs``."""
 
 from importlib.metadata import version as installed_version
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
 
 from docutils.nodes import SkipNode
 from docutils.utils.math.latex2mathml import tex2mathml
@@ -15,7 +18,9 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.viewcode",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
@@ -36,13 +41,38 @@ numpydoc_class_members_toctree = False
 # numpydoc links inherited attributes by name alone, and several classes have them.
 suppress_warnings = ["ref.python"]
 
+
+def reachable(url):
+    """Say whether there is a network, so that pages are built without one, too."""
+    try:
+        with urlopen(url + "objects.inv", timeout=5):
+            return True
+    except (URLError, TimeoutError):
+        return False
+
+
+manuals = {
+    "python": "https://docs.python.org/3/",
+    "numpy": "https://numpy.org/doc/stable/",
+    "scipy": "https://docs.scipy.org/doc/scipy/",
+    "sklearn": "https://scikit-learn.org/stable/",
+    "pandas": "https://pandas.pydata.org/docs/",
+}
+intersphinx_mapping = {name: (url, None) for name, url in manuals.items() if reachable(url)}
+
 html_math_renderer = "mathml"  # needs no scripts, so no network
 
+EXAMPLES = Path(__file__).parents[1] / "examples"
+SECTIONS = (
+    *("first_steps", "tables", "probabilities", "explanation", "monitoring"),
+    *("without_labels", "paper"),
+)
 # Every script of examples/ becomes a page with its output; the short ones come first.
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": "/plot_",
+    "subsection_order": [f"../examples/{name}" for name in SECTIONS if (EXAMPLES / name).exists()],
     "download_all_examples": False,
     "min_reported_time": 1e9,  # times of whoever built the pages tell nobody anything
     "remove_config_comments": True,
@@ -55,11 +85,13 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "popf"
+html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["popf.css"]
 html_show_sourcelink = False
 html_theme_options = {
-    "show_nav_level": 2,
+    "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo.svg", "text": "popf"},
+    "show_nav_level": 1,
     "header_links_before_dropdown": 8,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],

@@ -355,30 +355,37 @@ def draw_monitoring():
 
 
 def draw_report():
-    """Photograph the parts of a report on the sample tables that need no words."""
+    """Photograph the explanation of one penguin, in the report on the model of the README."""
+    from palmerpenguins import load_penguins_raw
     from playwright.sync_api import sync_playwright
 
-    from popf.__main__ import main
+    from popf import report
 
+    penguins = load_penguins_raw().dropna(subset="Sex").rename(columns={"Individual ID": "penguin"})
+    halves = train_test_split(penguins, test_size=0.5, stratify=penguins["Sex"], random_state=0)
+    train, test = (half.reset_index(drop=True) for half in halves)
+    columns = penguins.columns.drop(["Sex", "penguin"])
+    model = POPFClassifier().fit(train[columns], train["Sex"])
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))))
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        data, model, test, page = (
-            f"{folder}/{name}" for name in ("consumers.csv", "m.popf", "test.csv", "report.html")
-        )
-        costs = ("--cost-fp", "1", "--cost-fn", "10")
-        main(["sample", folder])
-        main(["fit", data, "--target", "stolen", "--id", "consumer", *costs, "-o", model])
-        main(["report", model, test, "-o", page])
+        page = Path(folder) / "report.html"
+        report.write(page, model, test[columns], test["Sex"], ids={"penguin": test["penguin"]})
         opened = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
-        view = opened.new_page(viewport={"width": 1160, "height": 900})
-        view.goto(f"file://{page}")
-        view.evaluate(
-            "document.querySelectorAll('header, nav, #quality, #model').forEach(part => part.remove())"
-        )
-        view.locator("main").screenshot(path=FOLDER / "report.png")
+        for scheme in ("light", "dark"):
+            view = opened.new_page(viewport={"width": 1080, "height": 900}, color_scheme=scheme)
+            view.goto(page.as_uri())
+            view.evaluate(
+                "document.querySelectorAll('header, nav, footer, section:not(#risk), #features')"
+                ".forEach(part => part.remove())"
+            )
+            view.evaluate("document.querySelector('.people').style.maxHeight = '14rem'")
+            view.locator("#people button[data-person]").nth(LISTED).click()
+            view.evaluate("document.activeElement.blur()")
+            view.locator("#risk").screenshot(path=FOLDER / f"report-{scheme}.png")
         opened.close()
 
 
+LISTED = 4  # the penguin that the report explains
 WIDE_BOX = ((-30, 10), (-10, 10))
 SAMPLE = 19
 DISPLAYS = {

@@ -15,6 +15,7 @@ from popf.engine.structures import FloatArray
 from popf.forest.optimum_path_forest import Path
 from popf.formatting import listed
 from popf.io.models import facts_of, shown, versions
+from popf.metrics.checks import is_missing
 from popf.report.numbers import count, figure, percent, plain
 from popf.table_models.explaining import training_rows, training_values
 
@@ -156,7 +157,8 @@ def explain_samples(
     explained = []
     for number, path in enumerate(paths):
         log_odds = log_odds_of(split, number, label)
-        values = dict(zip(names, map(figure, cells[number]), strict=True))
+        shown = (None if is_missing(cell) else figure(cell) for cell in cells[number])
+        values = dict(zip(names, shown, strict=True))
         named = log_odds.terms(MAX_FEATURES, values)
         terms = [(plain(name), round(share, 4)) for name, share in named]
         explained.append({"rival": plain(log_odds.against), "terms": terms, **path})
