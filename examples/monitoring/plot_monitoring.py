@@ -21,7 +21,7 @@ from popf.monitoring import alarms, detection_table, make_series, plot_rising, r
 
 N_CONSUMERS, N_MONTHS = 1500, 24
 data = make_energy_theft_months(
-    "commercial", n_consumers=N_CONSUMERS, n_months=N_MONTHS, theft_rate=0.15, random_state=0
+    n_consumers=N_CONSUMERS, n_months=N_MONTHS, theft_rate=0.15, as_frame=True, random_state=0
 )
 rng = np.random.default_rng(0)
 watched = rng.random(N_CONSUMERS) < 0.6  # the others are for training

@@ -15,7 +15,7 @@ from popf.datasets import make_energy_theft
 from popf.display import ThresholdDisplay
 
 COST_FP, COST_FN = 1, 10
-month = make_energy_theft(n_samples=3000, theft_rate=0.1, random_state=0)
+month = make_energy_theft(n_samples=3000, theft_rate=0.1, as_frame=True, random_state=0)
 X_train, X_test, y_train, y_test = train_test_split(
     month.data, month.target, train_size=0.33, stratify=month.target, random_state=0
 )

@@ -8,6 +8,7 @@ the others: `OPFOutlierDetector` ranks consumers by their density, relative to t
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -24,7 +25,10 @@ X, thief = data.data[month], data.target[month] > 0
 # Demands and powers span orders of magnitude, so we take logarithms. The number of neighbours is larger than
 # groups of similar outliers; otherwise these would form clusters.
 model = make_pipeline(
-    FunctionTransformer(np.log1p), StandardScaler(), OPFOutlierDetector(50, contamination=0.05)
+    SimpleImputer(strategy="median"),
+    FunctionTransformer(np.log1p),
+    StandardScaler(),
+    OPFOutlierDetector(50, contamination=0.05),
 ).fit(X)
 score = model.score_samples(X)
 flagged = model.predict(X) == -1

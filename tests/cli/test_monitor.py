@@ -12,7 +12,9 @@ from table_commands import facts, pd, printed, refused, run
 def place(tmp_path_factory):
     """Monthly data of many consumers, and a model of others."""
     folder = tmp_path_factory.mktemp("monitor")
-    drawn = make_energy_theft_months(n_consumers=300, n_months=12, theft_rate=0.3, random_state=0)
+    drawn = make_energy_theft_months(
+        n_consumers=300, n_months=12, theft_rate=0.3, realistic=False, random_state=0
+    )
     frame = pd.DataFrame(drawn.data, columns=drawn.feature_names).round(4)
     frame.insert(0, "month", [f"2024-{m + 1:02d}" for m in drawn.month])
     frame.insert(0, "consumer", [f"C{c:03d}" for c in drawn.consumer])

@@ -17,7 +17,7 @@ from table_commands import QUICK, facts, fit, fitting, pd, printed, refused, run
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
-    data = make_energy_theft(n_samples=900, theft_rate=0.2, random_state=6)
+    data = make_energy_theft(n_samples=900, theft_rate=0.2, realistic=False, random_state=6)
     frame = pd.DataFrame(data.data.round(3), columns=data.feature_names)
     frame.insert(0, "consumer", [f"C-{number}" for number in range(900)])
     frame["region"] = np.random.default_rng(0).choice(["north", "south"], 900)

@@ -13,7 +13,7 @@ from popf.datasets import make_energy_theft
 @pytest.fixture(scope="session")
 def consumers():
     """Consumers, and which of them steal."""
-    data = make_energy_theft(n_samples=900, theft_rate=0.2, random_state=3)
+    data = make_energy_theft(n_samples=900, theft_rate=0.2, realistic=False, random_state=3)
     frame = pd.DataFrame(data.data, columns=data.feature_names)
     return frame, np.where(data.target == 1, "theft", "regular")
 

@@ -33,7 +33,8 @@ def sample(
 ) -> int:
     """Write sample tables to try popf on.
 
-    The tables hold generated energy consumers, some of whom steal. Existing files are never overwritten.
+    The tables hold generated energy consumers, some of whom steal, about as hard to tell apart as real ones.
+    Existing files are never overwritten.
     """
     existing = [name for name in FILES if (folder / name).exists()]
     if existing:
@@ -52,18 +53,18 @@ def _frames(seed: int) -> Iterator[tuple[str, Any]]:
     import numpy as np
 
     from popf.datasets import make_energy_theft, make_energy_theft_months
-    from popf.tables.table import need_pandas
 
-    pandas = need_pandas()
-    drawn = make_energy_theft(n_samples=3000, theft_rate=0.1, random_state=seed)
-    frame = pandas.DataFrame(drawn.data.round(3), columns=drawn.feature_names)
+    drawn = make_energy_theft(n_samples=3000, theft_rate=0.1, as_frame=True, random_state=seed)
+    frame = drawn.data.round(3)
     frame.insert(0, "consumer", [f"C{i:04d}" for i in range(3000)])
     frame["stolen"] = np.where(drawn.target == 1, "yes", "no")
     yield "consumers.csv", frame[:1500]
     yield "test.csv", frame[1500:2500]
     yield "new.csv", frame[2500:].drop(columns="stolen")
-    years = make_energy_theft_months(n_consumers=1000, theft_rate=0.15, random_state=seed + 1)
-    frame = pandas.DataFrame(years.data.round(3), columns=years.feature_names)
+    years = make_energy_theft_months(
+        n_consumers=1000, theft_rate=0.15, as_frame=True, random_state=seed + 1
+    )
+    frame = years.data.round(3)
     frame.insert(0, "month", [f"{2023 + m // 12}-{m % 12 + 1:02d}" for m in years.month])
     frame.insert(0, "consumer", [f"M{c:04d}" for c in years.consumer])
     frame["stolen"] = np.where(years.target == 1, "yes", "no")

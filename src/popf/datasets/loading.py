@@ -82,7 +82,8 @@ def load(
     elif record.name.startswith("synthetic"):
         X, y = make_synthetic(int(record.name[-1]))
     else:
-        month = make_energy_theft(record.name.replace("comercial", "commercial"), random_state=0)
+        profile = record.name.replace("comercial", "commercial")
+        month = make_energy_theft(profile, realistic=False, random_state=0)
         X, y = month.data, month.target
     if return_X_y:
         return X, y

@@ -21,6 +21,11 @@ Theft is under-metering: fractions of E, D and R bypass the meter. The features 
 are consistent with each other. Theft shows as a demand too small for the contract and the machines, as a low
 load factor (the meter was disturbed for hours), or as a low power factor (active energy is metered too low,
 reactive energy is not).
+
+Realistic consumers are harder to judge. Many thieves hide little, or began only this month; some inspections
+miss the theft, so that a thief is labelled regular. Many regular consumers use little: they close for weeks, or
+have a contract for machines that stand still. What is usual depends on the kind of business (`activity`), how
+many steal on the `zone`. Readings and master data have gaps, more of them where somebody steals.
 """
 
 HOURS = 730.0  # per month
@@ -40,6 +45,25 @@ _SIZES = {0: 500, 2: 1000, 3: 200}
 _SHIFT = 0.2  # distance between the class centres of synthetic2, in standard deviations
 _PAIRED = 0.6  # fraction of synthetic3 that forms pairs
 _APART = 0.02  # standard deviation of the distance within a pair, per coordinate
+
+
+#: Kinds of business: their frequency, usual load factor relative to the profile's, and relative odds of theft.
+ACTIVITIES = {
+    "shop": (0.3, 0.95, 1.0), "office": (0.2, 0.8, 0.4), "restaurant": (0.15, 1.1, 2.0),
+    "bakery": (0.1, 1.0, 1.5), "workshop": (0.1, 0.7, 1.5), "hotel": (0.08, 1.25, 0.8),
+    "cold store": (0.07, 1.5, 1.2),
+}  # fmt: skip
+N_ZONES, _ZONE_SPREAD = 12, 0.8  # standard deviation of the log odds of theft between zones
+#: Fractions of thieves whom an inspection misses, and who began during the month.
+_MISSED, _LATE = 0.08, 0.12
+_WIDE_SCATTER = 3.0  # as _SCATTER, for realistic thieves
+_MOST_HIDDEN = 0.95
+_IDLE = 0.25  # fraction of consumers who use little of their contract at times
+_RAMP = 4  # most months until theft is complete
+#: Chances of gaps, of regular consumers and of thieves: no reactive meter, unknown machines, unknown activity.
+_GAPS = ((0.06, 0.06), (0.04, 0.1), (0.04, 0.12))
+_UNREAD = 0.01  # fraction of months without a reading
+_READ = [0, 2, 3, 5, 7]  # columns that come from a reading
 
 
 class Profile(NamedTuple):
@@ -88,6 +112,8 @@ def make_energy_theft(
     n_samples: int | None = None,
     theft_rate: float | None = None,
     strength: float | None = None,
+    realistic: bool = True,
+    as_frame: bool = False,
     random_state: int | np.random.Generator | None = None,
 ) -> Bunch:
     """Generate one month of energy consumers, some of whom steal.
@@ -101,31 +127,44 @@ def make_energy_theft(
         Fraction of thieves; None for the default of the profile.
     strength : float, default=None
         Mean fraction of energy that a thief hides, from 0 to below 1; None for the default of the profile.
+    realistic : bool, default=True
+        As hard as real inspections (see `DESCR`), with gaps (NaN). With False, as in the stand-ins for the
+        paper's datasets, every thief hides about as much and is found, and no regular consumer looks like one.
+    as_frame : bool, default=False
+        Whether `data` is a DataFrame. It then also has the categories `activity` and `zone` if `realistic`.
     random_state : int, Generator or None, default=None
 
     Returns
     -------
     Bunch
         `data` of shape (n_samples, 8), with the columns `feature_names`; `target`, 1 for theft and -1 for
-        regular; `hidden`, the fraction of active energy that each consumer hides; `target_names`, `DESCR`.
+        regular, as an inspector finds them; `hidden`, the fraction of active energy that each consumer really
+        hides; `target_names`, `DESCR`.
 
     Examples
     --------
     >>> from popf.datasets import make_energy_theft
     >>> month = make_energy_theft("industrial", n_samples=200, theft_rate=0.1, random_state=0)
-    >>> month.data.shape, int((month.target == 1).sum())
-    ((200, 8), 20)
+    >>> month.data.shape, int((month.hidden > 0).sum()), int((month.target == 1).sum())
+    ((200, 8), 20, 20)
     """
     kind, n, rate, strength = _checked(profile, n_samples, theft_rate, strength)
     rng = np.random.default_rng(random_state)
-    theft_rng = rng.spawn(1)[0]  # separate, so that the consumers do not depend on the strength
-    thief = np.zeros(n, dtype=bool)
-    thief[rng.permutation(n)[: round(rate * n)]] = True
+    # Separate, so that the consumers do not depend on the strength.
+    theft_rng, life_rng = rng.spawn(2)
+    order = rng.permutation(n)
     consumers = _draw_consumers(kind, n, rng)
-    hidden = _hidden_shares(kind, n, strength, theft_rng) * thief[:, None]
+    life = _draw_circumstances(n, life_rng) if realistic else None
+    thief = np.zeros(n, dtype=bool)
+    thief[(order if life is None else life.order)[: round(rate * n)]] = True
+    hidden = _hidden_shares(kind, n, strength, theft_rng, realistic) * thief[:, None]
+    if life is not None:
+        began = np.where(life.late, life.first, 1.0)
+        hidden *= np.column_stack([began, began == 1.0, began])
+        consumers = _at_work(consumers, life, life.idle)
     month = int(rng.integers(12))
     data = _metered(consumers, kind, np.full(n, month), hidden, rng)
-    return _bunch(data, thief, hidden)
+    return _bunch(data, thief, hidden, life, np.arange(n), as_frame, life_rng)
 
 
 def make_energy_theft_months(
@@ -135,14 +174,17 @@ def make_energy_theft_months(
     n_months: int = 24,
     theft_rate: float | None = None,
     strength: float | None = None,
+    realistic: bool = True,
+    as_frame: bool = False,
     random_state: int | np.random.Generator | None = None,
 ) -> Bunch:
     """Generate energy consumers month by month, some of whom begin to steal and never stop.
 
     Parameters
     ----------
-    profile, strength, random_state
-        As in `make_energy_theft`.
+    profile, strength, realistic, as_frame, random_state
+        As in `make_energy_theft`. Realistic thieves hide more from month to month, for up to four months, and
+        realistic consumers use little for some months.
     n_consumers, n_months : int, default=500 and 24
         At least 1 and 2. The first month is always regular.
     theft_rate : float, default=None
@@ -162,26 +204,36 @@ def make_energy_theft_months(
     >>> years = make_energy_theft_months(n_consumers=50, n_months=12, theft_rate=0.2, random_state=0)
     >>> years.data.shape, int((years.onset >= 0).sum())
     ((600, 8), 10)
-    >>> bool(((years.target == 1) == (years.hidden > 0)).all())
+    >>> bool((years.hidden[years.target == 1] > 0).all())
     True
     """
     kind, n, rate, strength = _checked(profile, n_consumers, theft_rate, strength, "n_consumers")
     check_integer("n_months", n_months, 2)
     rng = np.random.default_rng(random_state)
-    theft_rng = rng.spawn(1)[0]
-    onset = np.full(n, -1)
-    turned = rng.permutation(n)[: round(rate * n)]
+    theft_rng, life_rng = rng.spawn(2)
+    life = _draw_circumstances(n, life_rng) if realistic else None
+    onset, order = np.full(n, -1), rng.permutation(n)
+    turned = (order if life is None else life.order)[: round(rate * n)]
     onset[turned] = rng.integers(1, n_months, size=len(turned))
     consumers = _draw_consumers(kind, n, rng)
-    hidden = _hidden_shares(kind, n, strength, theft_rng)
+    hidden = _hidden_shares(kind, n, strength, theft_rng, realistic)
 
     consumer = np.repeat(np.arange(n), n_months)
     month = np.tile(np.arange(n_months), n)
     steals = (onset[consumer] >= 0) & (month >= onset[consumer])
     shares = hidden[consumer] * steals[:, None]
     rows = _Consumers(*(values[consumer] for values in consumers))
+    if life is not None:
+        since = (month - onset[consumer] + life.first[consumer]) / life_rng.uniform(0.5, _RAMP, n)[
+            consumer
+        ]
+        shares *= np.clip(since, 0.0, 1.0)[:, None]
+        closed = life_rng.integers(2 * n_months, size=n)[consumer]  # half of them later
+        idle = (month >= closed) & (month < closed + life_rng.geometric(0.2, n)[consumer])
+        rows = _at_work(rows, life, idle & life.idle[consumer], consumer)
     data = _metered(rows, kind, month, shares, rng)
-    return _bunch(data, steals, shares, consumer=consumer, month=month, onset=onset)
+    more = {"consumer": consumer, "month": month, "onset": onset}
+    return _bunch(data, steals, shares, life, consumer, as_frame, life_rng, **more)
 
 
 def make_synthetic(number: int, random_state: int = 0) -> tuple[FloatArray, IntArray]:
@@ -256,11 +308,60 @@ def _draw_consumers(kind: Profile, n: int, rng: np.random.Generator) -> _Consume
     return _Consumers(installed, transformer, contracted, demand, load_factor, power_factor)
 
 
-def _hidden_shares(kind: Profile, n: int, strength: float, rng: np.random.Generator) -> FloatArray:
+class _Circumstances(NamedTuple):
+    """What makes realistic consumers hard to judge."""
+
+    activity: IntArray  # position in ACTIVITIES
+    zone: IntArray
+    order: IntArray  # the consumers in the order in which they would turn to theft
+    late: BoolArray  # who began during the month
+    first: FloatArray  # share of the first month in which they steal
+    missed: BoolArray  # whose theft no inspection finds
+    idle: BoolArray  # who use little at times
+    use: FloatArray  # shares of the demand and of the hours that they then use
+
+
+def _draw_circumstances(n: int, rng: np.random.Generator) -> _Circumstances:
+    frequency, _, odds = np.array([*ACTIVITIES.values()]).T
+    activity = rng.choice(len(ACTIVITIES), size=n, p=frequency)
+    zone_odds = np.exp(_ZONE_SPREAD * np.random.default_rng(0).standard_normal(N_ZONES))
+    zone = rng.integers(N_ZONES, size=n)
+    order = np.argsort(rng.exponential(size=n) / (odds[activity] * zone_odds[zone]))
+    chances = rng.random((3, n))
+    return _Circumstances(
+        activity,
+        zone,
+        order,
+        chances[0] < _LATE,
+        rng.random(n),
+        chances[1] < _MISSED,
+        chances[2] < _IDLE,
+        rng.beta(2.0, 1.2, (2, n)),
+    )
+
+
+def _at_work(
+    rows: _Consumers,
+    life: _Circumstances,
+    idle: BoolArray,
+    consumer: IntArray | slice = slice(None),
+) -> _Consumers:
+    """Return the demand and load factor that the activity and idle times leave."""
+    usual = np.array([factor for _, factor, _ in ACTIVITIES.values()])[life.activity][consumer]
+    demand, hours = np.where(idle, life.use[:, consumer], 1.0)
+    load_factor = np.minimum(rows.load_factor * usual, 1.0) * hours
+    return rows._replace(demand=rows.demand * demand, load_factor=load_factor)
+
+
+def _hidden_shares(
+    kind: Profile, n: int, strength: float, rng: np.random.Generator, realistic: bool
+) -> FloatArray:
     """Draw the fractions of active energy, demand and reactive energy that each consumer would hide."""
     # At most as much of the demand as of the energy: the mean cannot exceed the peak.
     way = rng.choice(3, size=n, p=kind.ways)
-    share = _beta((strength, _SCATTER), n, rng) if strength > 0.0 else np.zeros(n)
+    scatter = _WIDE_SCATTER if realistic else _SCATTER
+    share = _beta((strength, scatter), n, rng) if strength > 0.0 else np.zeros(n)
+    share = np.minimum(share, _MOST_HIDDEN) if realistic else share
     of_demand = np.array([1.0, 0.25, 1.0])[way]
     of_reactive = np.array([1.0, 1.0, 0.0])[way]
     return np.column_stack([share, share * of_demand, share * of_reactive])
@@ -299,12 +400,41 @@ def _metered(
     )
 
 
-def _bunch(data: FloatArray, steals: BoolArray, hidden: FloatArray, **more: Any) -> Bunch:
+def _bunch(
+    data: FloatArray,
+    steals: BoolArray,
+    hidden: FloatArray,
+    life: _Circumstances | None,
+    who: IntArray,
+    as_frame: bool,
+    rng: np.random.Generator,
+    **more: Any,
+) -> Bunch:
+    """Add gaps and categories, and what an inspector finds; `who` is the consumer of each row."""
+    names, found, table = list(RECORDS["comercial"].feature_names), steals, data
+    categories: dict[str, Any] = {}
+    if life is not None:
+        found = steals & ~life.missed[who]
+        turns = np.zeros(len(life.zone), dtype=bool)
+        turns[who[steals]] = True
+        gaps = rng.random((3, len(turns))) < np.array(_GAPS)[:, turns.astype(int)]
+        for gap, columns in zip(gaps[:2], ([3, 5], [6]), strict=True):
+            data[np.ix_(gap[who], np.array(columns))] = np.nan
+        data[np.ix_(rng.random(len(data)) < _UNREAD, np.array(_READ))] = np.nan
+        activity = np.array([*ACTIVITIES], dtype=object)[life.activity]
+        activity[gaps[2]] = None
+        zones = np.array([f"Z{number:02d}" for number in range(1, N_ZONES + 1)], dtype=object)
+        categories = {"activity": activity[who], "zone": zones[life.zone][who]}
+    if as_frame:
+        from popf.tables.table import need_pandas
+
+        table = need_pandas().DataFrame(data, columns=names).assign(**categories)
+        names = list(table.columns)
     return Bunch(
-        data=data,
-        target=np.where(steals, 1, -1),
+        data=table,
+        target=np.where(found, 1, -1),
         hidden=hidden[:, 0],
-        feature_names=list(RECORDS["comercial"].feature_names),
+        feature_names=names,
         target_names=["regular", "theft"],
         DESCR=DESCRIPTION,
         **more,
