@@ -79,8 +79,8 @@ def pool(parts, y, w, ridge=40.0, temperature=8.0):
 def confidence(parts, pooled, prior, y, w):
     """Compute the confidence in a pool: a logistic function of the mean gain of parts and pool."""
     before = w.sum() * log_loss(np.tile(prior, (len(y), 1)), y, w)
-    gains = [max(before - w.sum() * log_loss(z, y, w), -5.0) for z in [*parts, pooled]]
-    return 1.0 / (1.0 + np.exp((2.75 + 1.0 / len(parts) - np.mean(gains)) / 2.0))
+    gains = [before - w.sum() * log_loss(z, y, w) for z in [*parts, pooled]]
+    return 1.0 / (1.0 + np.exp((3.0 - np.mean(gains)) / 2.0))
 
 
 def quantile(x, w, share):

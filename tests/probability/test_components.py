@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 
 import naive_probability
 from popf.probability import additive, trees
-from popf.probability.additive import Additive, Linear, RidgeRegression, add_pairs, make_basis
+from popf.probability.additive import Regressions, RidgeRegression, add_pairs, make_basis
 from popf.probability.components import Fold
 from popf.probability.held_out import COMPONENTS
 from popf.probability.trees import Trees
@@ -90,17 +90,15 @@ def test_what_gets_a_spline():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("name", ["linear", "splines", "products"])
+@pytest.mark.parametrize("kind", ["features", "splines", "products"])
 @pytest.mark.parametrize(("n", "d"), [(50, 2), (9, 12)], ids=["d < n", "d > n"])
-def test_regressions_minimise_the_penalised_cross_entropy(n_classes, name, n, d, monkeypatch):
+def test_regressions_minimise_the_penalised_cross_entropy(n_classes, kind, n, d, monkeypatch):
     monkeypatch.setattr(additive, "TOLERANCE", 1e-7)
     rng = np.random.default_rng(3)
     X, y, w = rng.normal(size=(n, d)), np.arange(n) % n_classes, rng.integers(1, 4, n).astype(float)
     X[:, 0] += y
-    n_products = additive.N_PRODUCTS * (name == "products")
-    here = fold(X, y, w)
-    part = Linear().fit(here, 0.3) if name == "linear" else Additive().fit(here, (n_products, 0.3))
-    assert len(part.basis.pairs) == n_products
+    part = Regressions(kind).fit(fold(X, y, w), (kind, 0.3))
+    assert len(part.basis.pairs) == additive.N_PRODUCTS * (kind == "products")
     columns = part.basis.columns(X) - part.center
     assert_allclose(w @ columns, 0.0, atol=1e-9)
     spread = np.sqrt(w @ columns**2 / w.sum())
@@ -175,7 +173,7 @@ def test_pairs_are_those_of_the_highest_scores(n_classes):
 
 def test_products_are_left_out_where_they_would_be_too_many():
     X, y, rng = noisy(300, 40, 4)
-    component, new = Additive(), rng.normal(size=(3, 40))
+    component, new = COMPONENTS["additive"], rng.normal(size=(3, 40))
     assert len(list(component.score_path(fold(X, y), new, component.paths[0]))) == 6
     assert list(component.score_path(fold(X, y), new, component.paths[1])) == []
     alone = fold(X[:, :1], y % 2)

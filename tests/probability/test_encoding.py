@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from popf import OPFClassifier, TableEncoder
 from popf.probability.columns import CATEGORY, NUMBER
 from popf.probability.encoding import MAX_COLUMNS, PRIOR_WEIGHT, fit_encoding
-from popf.probability.folds import N_CROSS_FOLDS
+from popf.probability.folds import N_FOLDS
 
 NAN = float("nan")
 
@@ -116,7 +116,7 @@ def test_log_ratios_are_cross_fitted(n_classes):
     rng = np.random.default_rng(n_classes)
     n, n_levels = 300, MAX_COLUMNS + 10
     levels, codes = rng.integers(n_levels, size=n), rng.integers(n_classes, size=n)
-    weights, folds = rng.uniform(0.5, 2.0, n), rng.integers(N_CROSS_FOLDS, size=n)
+    weights, folds = rng.uniform(0.5, 2.0, n), rng.integers(N_FOLDS, size=n)
     matrix = levels[:, None].astype(float)
     encoding = fit_encoding(np.array([CATEGORY]), matrix, codes, weights, folds, n_classes)
     n_ratios = 1 if n_classes == 2 else n_classes
@@ -125,7 +125,7 @@ def test_log_ratios_are_cross_fitted(n_classes):
     assert_allclose(found, expected, atol=1e-12)
     # New rows see all training rows, and rows outside the folds as well.
     fresh = encoding.apply(matrix)[:, -n_ratios:]
-    every = naive_ratios(levels, codes, weights, np.arange(n) + N_CROSS_FOLDS, n_classes)
+    every = naive_ratios(levels, codes, weights, np.arange(n) + N_FOLDS, n_classes)
     assert np.abs(fresh - found).max() > 0.1
     assert_allclose(encoding.apply(matrix, np.full(n, -1))[:, -n_ratios:], fresh)
     assert np.corrcoef(fresh.ravel(), every.ravel())[0, 1] > 0.9

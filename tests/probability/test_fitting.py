@@ -75,7 +75,7 @@ def test_order_of_the_rows_of_larger_sets(n):
 @pytest.mark.parametrize("method", ["pooled", "forest"])
 def test_some_of_many_samples_choose_for_all(method, monkeypatch):
     limits = {"MANY": 100, "ENOUGH": 300, "N_HELD_OUT": 150, "MAX_SAMPLES": 500}
-    limits |= {"N_FOLDS_OF_MANY": 2}  # so that a third is held out
+    limits |= {"N_FOLDS": 4}  # so that a third is held out
     for name, limit in limits.items():
         monkeypatch.setattr(folds, name, limit)
     rng = np.random.default_rng(1)
@@ -123,7 +123,7 @@ def months(n_consumers, seed, n_months=8):
 
 
 @pytest.mark.parametrize(
-    "limits", [{}, {"ENOUGH": 300, "N_HELD_OUT": 240, "N_FOLDS_OF_MANY": 2}], ids=str
+    "limits", [{}, {"MANY": 100, "ENOUGH": 300, "N_HELD_OUT": 240, "N_FOLDS": 4}], ids=str
 )
 def test_groups_are_held_out_whole(monkeypatch, limits):
     for name, limit in limits.items():

@@ -171,13 +171,13 @@ def test_of_many_samples_a_part_is_held_out(n, share, monkeypatch):
     training = found_for(rng.normal(size=(n, 2)), (rng.random(n) < 0.2).astype(int)).training
     splits = training.splits()
     if share is None:
-        assert len(splits) == folds.N_FOLDS_OF_MANY
+        assert len(splits) == folds.N_FOLDS // 2
         return
     ((fitted, held_out),) = splits
     assert len(fitted) + len(held_out) == n
     assert len(held_out) == pytest.approx(share * n, abs=3)
     assert abs(training.codes[held_out].mean() - training.codes.mean()) < 0.02
-    assert len(np.unique(training.inner_folds[held_out])) == folds.N_FOLDS_OF_MANY
+    assert len(np.unique(training.inner_folds[held_out])) == folds.N_FOLDS // 2
 
 
 def test_a_subsample_of_many_samples_is_stratified_and_the_nodes_are_all(monkeypatch):

@@ -199,15 +199,15 @@ def test_a_fold_has_no_say_in_what_is_chosen_for_it():
         forests = []
         for u in scores:
             losses = log_losses(u, codes)
-            forests.append(HeldOutForest(u, np.zeros(9), losses, np.ones(9), 0.9))
+            forests.append(HeldOutForest(u, np.zeros(9), losses, bandwidths(1.0), 0.9))
         tried = HeldOutComponent([0.1, 1.0], list(z), log_losses(z, codes))
         held_out = HeldOut(forests, {"linear": tried}, labels)
         found.append((held_out.choose(~here), held_out.unseen_logits()))
     (one, logits), (other, others) = found
-    assert (one.map, one.complexities, one.calibration.step) == (
+    assert (one.map, one.complexities, one.calibration.bandwidth) == (
         other.map,
         other.complexities,
-        other.calibration.step,
+        other.calibration.bandwidth,
     )
     assert_allclose(one.logits, other.logits, rtol=0, atol=1e-9)
     for name in ("forest", "linear", "pool"):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.probability.columns import CATEGORY, DATE, Columns
-from popf.probability.folds import N_CROSS_FOLDS, CanonicalSamples
+from popf.probability.folds import N_FOLDS, CanonicalSamples
 from popf.probability.logits import Coefficient
 from popf.probability.scaler import weighted_quantile
 from popf.state import Flag, Float, Integer, Sizes, StateError
@@ -80,8 +80,8 @@ class CategoryEncoding(NamedTuple):
         highest = len(self.shares) - (len(self.shares) != 1)  # zeros only tell two levels apart
         if self.slots.max(initial=-1) > highest or len(self.slots) < 2:
             raise StateError("the columns of the codes", "slots")
-        if len(self.ratios) != (1 + N_CROSS_FOLDS) * len(self.slots):
-            raise StateError(f"the ratios of {1 + N_CROSS_FOLDS} fits", "ratios")
+        if len(self.ratios) != (1 + N_FOLDS) * len(self.slots):
+            raise StateError(f"the ratios of {1 + N_FOLDS} fits", "ratios")
 
     def apply(self, matrix: FloatArray, folds: IntArray | None) -> FloatArray:
         """Return columns of 0 and 1, then log ratios."""
@@ -167,7 +167,7 @@ class FittedTable(NamedTuple):
     columns: Columns
     encoding: TableEncoding
     #: For the cross-fitting of log ratios; -1 for rows that they were not fitted to.
-    folds: Annotated[IntArray, Integer("n_samples", low=-1, high=N_CROSS_FOLDS - 1)]
+    folds: Annotated[IntArray, Integer("n_samples", low=-1, high=N_FOLDS - 1)]
 
     def check_state(self, sizes: Sizes) -> None:
         """Check the encoding against the columns; see `popf.state`."""
@@ -298,7 +298,7 @@ def _fit_category(
         n_slots = 1  # one column tells two levels apart; slot 1 is now that of zeros
     in_slots = slots >= 0
     shares = np.bincount(slots[in_slots], weights=masses[in_slots], minlength=n_slots + 1)
-    ratios = np.empty(((1 + N_CROSS_FOLDS) * n_codes, 0))
+    ratios = np.empty(((1 + N_FOLDS) * n_codes, 0))
     if many and n_classes:
         ratios = _cross_fitted_ratios(own, n_codes, codes, weights, folds, n_classes)
     return CategoryEncoding(column, slots, shares[:n_slots].astype(np.float64) / total, ratios)
@@ -315,7 +315,7 @@ def _cross_fitted_ratios(
     """Compute log ratios from all samples, then without each fold: (9 n_levels, n_ratios)."""
     of_class = np.bincount(codes, weights=weights, minlength=n_classes)
     shown = np.sort(np.argsort(-of_class, kind="stable")[:MAX_RATIOS])
-    shape = N_CROSS_FOLDS, n_levels
+    shape = N_FOLDS, n_levels
     cells = np.ravel_multi_index((folds, levels), shape)
 
     def count(some: BoolArray) -> FloatArray:

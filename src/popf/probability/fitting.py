@@ -109,7 +109,7 @@ def fit_pool(
             lambda: map_items(fit_component, list(used), growing.resources.n_threads),
             growing.resources.n_threads,
         )
-    labels, calibration = held_out.labels, pooled.choice.calibration
+    labels = held_out.labels
     if held_out.forests:
         accuracy = held_out.forests[pooled.choice.map].accuracy
         warn_if_useless(pooled.confidence, accuracy, labels.weights, np.exp(labels.prior))
@@ -117,14 +117,7 @@ def fit_pool(
         canonical.classes,
         name,
         scaler,
-        ForestModel(
-            matrix,
-            *canonical.nodes,
-            pooled.choice.bandwidth,
-            calibration.floor,
-            calibration.slopes,
-            calibration.biases,
-        ),
+        ForestModel(matrix, *canonical.nodes, **pooled.choice.calibration._asdict()),
         dict(zip(used, fitted, strict=True)),
         np.array([pooled.weights[0], *used.values()]),
         pooled.biases,
@@ -143,8 +136,8 @@ def pool_held_out(held_out: HeldOut, prior: FloatArray) -> Pooled:
     """Choose on all held-out samples, and pool; `prior` are the logits of the frequencies of all classes."""
     labels, n_classes = held_out.labels, len(prior)
     if labels.n_classes < 2:  # too few samples to hold any out
-        calibration = Calibration(0, 0.0, np.zeros(n_classes), prior)
-        choice = Choice(0, calibration, 1.0, {}, np.empty((0, 0, n_classes)))
+        calibration = Calibration(1.0, 0.0, np.zeros(n_classes), prior)
+        choice = Choice(0, calibration, {}, np.empty((0, 0, n_classes)))
         return Pooled(choice, np.ones(1), np.zeros(n_classes), 0.0, Scores({}, {}, {}))
     choice = held_out.choose(np.full(len(labels.codes), True))
     weights, biases = fit_weights(choice.logits, labels)

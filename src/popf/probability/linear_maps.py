@@ -16,6 +16,7 @@ from popf.probability.scaler import ROUNDING
 MAPS = ("none", "weights", "whitening", "discriminant")
 #: In place of a map, for a forest on features as they are given.
 AS_GIVEN = "as given"
+#: Number of directions that the forest sees; 12 cost 1 %, 48 cost 0.6 %.
 N_DIRECTIONS = 24
 
 

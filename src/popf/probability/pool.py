@@ -16,13 +16,11 @@ from popf.probability.trees import BoostedTrees
 from popf.state import Float, Integer, Sizes, StateError
 
 FOREST, POOL, PRIOR = "forest", "pool", "prior"
-#: Ridge that shrinks the weights towards shares proportional to exp(-n loss / TEMPERATURE).
+#: Ridge that shrinks the weights towards shares proportional to exp(-n loss / TEMPERATURE). A ridge of 10 costs
+#: 0.4 %, 160 nothing; temperatures of 2 and 32 cost 0.9 and 0.8 %.
 RIDGE, TEMPERATURE = 40.0, 8.0
-#: Gain in log likelihood at which the confidence is 1/2: with many components, and what one alone needs more.
-GAIN_WITH_MANY, EXTRA_GAIN_WITH_ONE = 2.75, 1.0
-#: Lower bound of a gain, because a component that fails says little about the others.
-MIN_GAIN = -5.0
-
+#: Gain in log likelihood at which the confidence is 1/2, so that noise gets the class frequencies.
+GAIN = 3.0
 #: Values per block of rows for which logits are computed, and minimum number of rows: enough for many threads.
 BLOCK_VALUES, MIN_ROWS = 1 << 18, 512
 
@@ -46,17 +44,12 @@ def confidence_in(losses: Mapping[str, float], n_samples: float) -> float:
     r"""Compute the confidence in the pool, from 0 (use the class frequencies) to 1 (use the pool).
 
     The gain of a component is its log likelihood of all held-out samples, minus that of the class frequencies.
-    With the mean gain G of the m components and the pool, where no gain counts less than -5, it is
-
-    .. math:: 1 / (1 + e^{(g - G) / 2}), \quad g = 2.75 + 1 / m.
-
-    This is the posterior probability that there is something to learn, with the log likelihood halved, because
-    components that learn from the same samples also agree by chance. The fewer there are, the larger the gain
-    must be.
+    With the mean gain G of all components and the pool, it is :math:`1 / (1 + e^{(3 - G) / 2})`: the posterior
+    probability that there is something to learn, with the log likelihood halved, because components that learn
+    from the same samples also agree by chance.
     """
     gains = [n_samples * (losses[PRIOR] - loss) for name, loss in losses.items() if name != PRIOR]
-    even = GAIN_WITH_MANY + EXTRA_GAIN_WITH_ONE / (len(gains) - 1)
-    return float(expit((np.maximum(gains, MIN_GAIN).mean() - even) / 2.0))
+    return float(expit((np.mean(gains) - GAIN) / 2.0))
 
 
 class Scores(NamedTuple):
@@ -146,10 +139,8 @@ class FittedPool(NamedTuple):
         Rows are computed in blocks, which bounds the memory and changes no bit of the result.
         """
         found = np.empty((len(new), len(self.classes)))
-        taus, n_rows = (
-            np.array([[self.forest.bandwidth]]),
-            max(MIN_ROWS, BLOCK_VALUES // new.shape[1]),
-        )
+        taus = np.array([[self.forest.bandwidth]])
+        n_rows = max(MIN_ROWS, BLOCK_VALUES // new.shape[1])
         for start in range(0, len(new), n_rows):
             rows, scores = new[start : start + n_rows], None
             if competition is not None and self.uses_forest:

@@ -16,8 +16,6 @@ ROUNDING = 1e-12
 CONSTANT = 32.0 * float(np.finfo(np.float64).eps)
 #: Scaled features are clipped to this magnitude, so that everything stays finite.
 MAX_RATIO = 1e150
-#: Lower bound of a scale.
-TINY = float(np.finfo(np.float64).tiny)
 
 
 class FeatureScaler(NamedTuple):
@@ -32,7 +30,7 @@ class FeatureScaler(NamedTuple):
     #: c: the median.
     center: Annotated[FloatArray, Float("n_encoded")]
     #: s: the interquartile range / 1.349, or the standard deviation.
-    scale: Annotated[FloatArray, Float("n_encoded", low=TINY)]
+    scale: Annotated[FloatArray, Float("n_encoded", low=5e-324)]
     #: The training range of (x - c) / s.
     low: Annotated[FloatArray, Float("n_encoded", low=-MAX_RATIO, high=0.0)]
     high: Annotated[FloatArray, Float("n_encoded", low=0.0, high=MAX_RATIO)]
@@ -85,7 +83,7 @@ def fit_scaler(samples: FloatArray, weights: FloatArray, columns: IntArray) -> F
     spread = (third - first) / NORMAL_IQR
     scale = np.where(spread > 0.0, spread, np.where(varies, deviation, 0.5))
     center = np.ldexp(median, exponents)
-    scale = np.maximum(np.ldexp(scale, exponents), TINY)
+    scale = np.maximum(np.ldexp(scale, exponents), np.finfo(np.float64).tiny)
     relative = _relative(samples, center, scale)
     low, high = np.minimum(relative.min(axis=0), 0.0), np.maximum(relative.max(axis=0), 0.0)
     np.arcsinh(relative, out=relative)
