@@ -22,8 +22,9 @@ def generated_inspections(n=600, seed=0):
     theft = (rng.random(n) < 0.1).astype(np.int64)
     level = np.exp(rng.normal(5.0, 1.0, n))[:, None]
     readings = np.round(level * np.exp(0.2 * rng.standard_normal((n, 12))))
-    since = rng.integers(2, 10, n)[:, None]
-    readings *= np.where((theft[:, None] == 1) & (np.arange(12) >= since), 0.4, 1.0)
+    since = rng.integers(2, 12, n)[:, None]
+    fallen = (theft == 1) | (rng.random(n) < 0.1)  # others save energy, or move out
+    readings *= np.where(fallen[:, None] & (np.arange(12) >= since), 0.6, 1.0)
     readings[rng.random((n, 12)) < 0.002] = np.nan
     columns = {"index": rng.permutation(10 * n)[:n]}
     columns |= {f"{12 - j}_anterior": readings[:, j] for j in range(12)}

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from popf.io import load, save
     from popf.paper.classifier import PlattOPFClassifier
     from popf.probability.classifier import POPFClassifier
+    from popf.probability.consumption import ConsumptionFeatures
     from popf.probability.table_encoder import TableEncoder
 
 __all__ = [
+    "ConsumptionFeatures",
     "KNNOPFClassifier",
     "OPFClassifier",
     "OPFClustering",
@@ -41,6 +43,7 @@ __version__ = "0.1.0"
 
 # Where each name is imported from on first use, so that `import popf` and `popf --help` stay fast.
 _LAZY_IMPORTS = {
+    "ConsumptionFeatures": "popf.probability",
     "KNNOPFClassifier": "popf.density",
     "OPFClassifier": "popf.forest",
     "OPFClustering": "popf.density",

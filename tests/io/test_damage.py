@@ -273,7 +273,7 @@ def test_steps_that_do_not_fit_each_other_are_refused(model_path):
     scaler = StandardScaler().fit(np.random.default_rng(0).normal(size=(9, 4)))
     model.steps[1] = ("standardscaler", scaler)
     popf.save(model, model_path)
-    with pytest.raises(ModelFileError, match="expecting 4 features"):
+    with pytest.raises(ModelFileError, match="makes 5 features"):
         popf.load(model_path)
 
 

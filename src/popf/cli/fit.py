@@ -40,6 +40,11 @@ def fit(
     categorical: list[str] | None = column(
         None, "Numeric column to treat as categories. Repeatable."
     ),
+    readings: list[str] | None = option(
+        None,
+        "Columns of readings in order of time, such as kwh_1:kwh_12, to make features of. Repeatable.",
+        metavar="FIRST:LAST",
+    ),
     positive: str | None = option(
         None, "Positive class. Default: 1, true or yes; else the rarer of two.", metavar="LABEL"
     ),
@@ -92,6 +97,7 @@ def fit(
         id=id or (),
         drop=drop or (),
         categorical=categorical or (),
+        readings=readings or (),
         sample_weight=sample_weight,
         scale=scale,
         positive=positive,
@@ -124,6 +130,7 @@ def fit(
         "class_counts": list(fitted.counts.values()),
         "gaps": fitted.gaps,
         "columns": column_facts(fitted.rows.columns),
+        "readings": fitted.rows.readings,
         "positive": table_model.positive,
         "threshold": table_model.threshold,
         "threshold_from": table_model.layout.threshold_from if table_model.binary else None,
@@ -174,6 +181,9 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     if facts["n_zero_weight"]:
         rows.append(("left out", f"{counted(facts['n_zero_weight'], 'row')} of weight 0"))
     rows += _column_rows(facts)
+    if facts["readings"]:
+        of_readings = facts["readings"]
+        rows.append(("readings", f"{len(of_readings)}: {of_readings[0]} to {of_readings[-1]}"))
     if facts["gaps"]:
         total = counted(sum(facts["gaps"].values()), "cell")
         gaps = listed([f"{name} ({n:,})" for name, n in facts["gaps"].items()], 12)

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import version
 from inspect import signature
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ MODELS = {
 }
 OWN = {
     **MODELS,
+    "ConsumptionFeatures": "popf.probability.consumption",
     "TableEncoder": "popf.probability.table_encoder",
     **{solver.__name__: solver.__module__ for solver in SOLVERS.values()},
 }
@@ -452,14 +454,12 @@ def _fitted_attributes(name: str) -> dict[str, Spec]:
 
 
 def _check_steps(model: Any) -> None:
-    """Transform a row by the steps of a pipeline, to find those that do not fit each other."""
-    row: Any = None
-    for _, step in getattr(model, "steps", [])[:-1]:
-        if step is None or step == "passthrough":
-            continue
+    """Transform a row of gaps by each step of a pipeline, to find steps that do not fit each other."""
+    steps = [step for _, step in getattr(model, "steps", []) if step not in (None, "passthrough")]
+    for step, following in pairwise(steps):
         check_is_fitted(step)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the row has no names
-            row = step.transform(np.zeros((1, step.n_features_in_)) if row is None else row)
-    if row is not None and row.shape[1] != model.steps[-1][1].n_features_in_:
-        raise ValueError(f"its last step does not take {row.shape[1]} features")
+            row = step.transform(np.full((1, step.n_features_in_), None))
+        if row.shape[1] != following.n_features_in_:
+            raise ValueError(f"a step makes {row.shape[1]} features, which the next does not take")

@@ -4,6 +4,8 @@
 ``columns``           the columns of a table as a matrix
 ``encoding``          gaps, categories and dates as numbers
 ``table_encoder``     the same as a transformer
+``consumption``       features of meter readings, as a transformer
+``readings``          the features themselves
 ``fitting``           the fit, step by step
 ``folds``             canonical order of samples, columns and classes, and folds
 ``scaler``            scaling of the features
@@ -19,7 +21,8 @@
 """
 
 from popf.probability.classifier import POPFClassifier
+from popf.probability.consumption import ConsumptionFeatures
 from popf.probability.explain import ProbabilityExplanation
 from popf.probability.table_encoder import TableEncoder
 
-__all__ = ["POPFClassifier", "ProbabilityExplanation", "TableEncoder"]
+__all__ = ["ConsumptionFeatures", "POPFClassifier", "ProbabilityExplanation", "TableEncoder"]

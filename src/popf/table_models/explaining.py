@@ -59,6 +59,7 @@ def explain_row(table_model: TableModel, frame: Any) -> dict[str, Any]:
     >>> [(node["training_row"], node["values"]["size"]) for node in why["path"]]
     [(4, 7.0), (5, 8.0), (None, 8.4)]
     """
+    table_model, frame = table_model.after_readings(frame)
     scored = table_model.score(frame)
     names = [str(label) for label in table_model.classes.tolist()]
     log_odds = None

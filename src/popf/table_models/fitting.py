@@ -15,7 +15,8 @@ from popf.engine.structures import FloatArray, IntArray
 from popf.forest.metrics import choose_metric
 from popf.metrics.thresholds import HUNDREDTHS, best_threshold, count_at_thresholds
 from popf.paper.classifier import PlattOPFClassifier
-from popf.probability import POPFClassifier, TableEncoder
+from popf.probability import ConsumptionFeatures, POPFClassifier, TableEncoder
+from popf.probability.columns import read_training
 from popf.table_models.cautions import cautions_of
 from popf.table_models.model import Layout, TableModel
 from popf.table_models.training_rows import (
@@ -88,7 +89,7 @@ def fit_table(
     frame, y = rows.frame.iloc[train], rows.y[train]
     classes, codes = np.unique(y, return_inverse=True)
     categories = with_role(rows.columns, "category")
-    model, weights = _unfitted(categories, options), None
+    model, weights = _unfitted(rows, categories, options), None
     if rows.weights is not None:
         weights = rows.weights[train] / rows.weights[train].mean()
     positive = _positive(classes, np.bincount(codes, weights), options)
@@ -120,8 +121,9 @@ def fit_table(
         rows=None if len(fitted_rows) == rows.n_read else fitted_rows,
     )
     table_model = TableModel(model, layout)
-    if table_model.columns is not None:
-        cautions = cautions_of(table_model.columns, table_model.columns.read(frame), y)
+    matrix, columns = read_training(frame, categories)
+    if columns is not None:
+        cautions = cautions_of(columns, matrix, y)
         layout.cautions.extend(cautions.sentences())
     unseen = rows.frame.iloc[held_out if len(held_out) else train]
     return Fitted(
@@ -136,18 +138,20 @@ def fit_table(
     )
 
 
-def _unfitted(categories: list[str], options: FitOptions) -> Any:
+def _unfitted(rows: TrainingRows, categories: list[str], options: FitOptions) -> Any:
     """Return an unfitted classifier of frames, alone where it encodes them by itself."""
     shared: dict[str, Any] = {"metric": options.metric, "n_jobs": options.n_jobs}
+    # Units matter to distances, which need the same features everywhere.
+    steps: list[Any] = [TableEncoder(categories), *([StandardScaler()] if options.scale else [])]
     if options.method == "paper":
-        steps: list[Any] = [PlattOPFClassifier(**shared)]
+        steps.append(PlattOPFClassifier(**shared))
     else:
-        steps = [POPFClassifier(options.method, linear_map=options.linear_map, **shared)]
+        steps.append(POPFClassifier(options.method, linear_map=options.linear_map, **shared))
         if choose_metric(options.metric, None).euclidean:
-            return steps[0].set_params(categorical_features=categories)
-    # Units matter, and distances need the same features everywhere.
-    scalers = [StandardScaler()] if options.scale else []
-    return make_pipeline(TableEncoder(categories), *scalers, *steps)
+            steps = [steps[-1].set_params(categorical_features=categories)]
+    if rows.readings:
+        steps.insert(0, ConsumptionFeatures(rows.readings))
+    return make_pipeline(*steps) if len(steps) > 1 else steps[0]
 
 
 def _strata(groups: IntArray, y: NDArray[Any], needs: str, remedy: str) -> IntArray:
@@ -222,11 +226,15 @@ def _held_out(classifier: Any) -> dict[str, dict[str, float]]:
 def _fit_parameters(
     model: Any, weights: FloatArray | None, groups: IntArray
 ) -> dict[str, NDArray[Any]]:
-    """Return fit parameters: any weights for every step, and groups for a classifier that holds them out."""
+    """Return fit parameters: weights for the steps that take them, and groups for a classifier that does."""
     steps = [(f"{name}__", step) for name, step in getattr(model, "steps", [])] or [("", model)]
     found: dict[str, NDArray[Any]] = {}
     if weights is not None:
-        found = {f"{name}sample_weight": weights for name, _ in steps}
+        found = {
+            f"{name}sample_weight": weights
+            for name, step in steps
+            if has_fit_parameter(step, "sample_weight")
+        }
     if 1 < groups.max() + 1 < len(groups) and has_fit_parameter(steps[-1][1], "groups"):
         found[f"{steps[-1][0]}groups"] = groups
     return found

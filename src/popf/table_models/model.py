@@ -14,6 +14,7 @@ from popf.engine.structures import FloatArray, IntArray
 from popf.files import check_file
 from popf.formatting import check_share
 from popf.io import align, describe, load
+from popf.probability import ConsumptionFeatures
 from popf.probability.columns import NUMBER, Columns
 from popf.tables import ColumnTypes, Table
 
@@ -75,8 +76,10 @@ class TableModel:
         The columns that the model uses, in its order.
     steps, final : list of estimators, estimator
         The steps of a pipeline before the last, and the classifier at its end.
+    readings : ConsumptionFeatures or None
+        The first step, where the model makes features of readings.
     columns : Columns or None
-        The columns of the table, where the model encodes tables.
+        The columns of the table, where the model encodes tables in its first step.
     classes : ndarray
     labels_only, binary : bool
         Whether the model has no probabilities; whether it has those of two classes.
@@ -90,7 +93,9 @@ class TableModel:
         self.features = [str(name) for name in model.feature_names_in_]
         self.steps: list[Any] = [step for _, step in getattr(model, "steps", [("", model)])]
         self.final = self.steps.pop()
-        table = getattr([*self.steps, self.final][0], "table_", None)
+        first = [*self.steps, self.final][0]
+        self.readings = first if isinstance(first, ConsumptionFeatures) else None
+        table = getattr(first, "table_", None)
         self.columns: Columns | None = None if table is None else table.columns
         self.classes: NDArray[Any] = model.classes_
         self.labels_only = not hasattr(self.final, "predict_proba")
@@ -151,16 +156,30 @@ class TableModel:
         infinite = infinite_cells(numbers, rows)
         if infinite:
             raise ValueError(f"{where}, {infinite}")
-        unknown = {} if self.columns is None else self.columns.count_unseen(features)
+        inner, features = self.after_readings(features)
+        unknown = {} if inner.columns is None else inner.columns.count_unseen(features)
         if self.labels_only:
-            codes = np.searchsorted(self.classes, self.model.predict(features))
+            codes = np.searchsorted(self.classes, inner.model.predict(features))
             return Scored(start, frame, None, codes, unknown)
-        probability = self.model.predict_proba(features)
+        probability = inner.model.predict_proba(features)
         codes, positive = probability.argmax(axis=1), self.layout.positive
         if self.binary:
             is_positive = probability[:, positive] >= self.layout.threshold
             codes = np.where(is_positive, positive, 1 - positive)
         return Scored(start, frame, probability, codes, unknown)
+
+    def after_readings(self, frame: Any) -> tuple["TableModel", Any]:
+        """Return the model that takes features of readings, and its features of some rows."""
+        features = frame[self.features]
+        if self.readings is None:
+            return self, features
+        features = self.readings.transform(features)
+        rest = self.model[1:] if len(self.steps) > 1 else self.final
+        names = features.columns
+        numbers = [
+            name for name in names if name in self.layout.numbers or name not in self.features
+        ]
+        return TableModel(rest, replace(self.layout, numbers=numbers)), features
 
     def importances(self, frame: Any) -> dict[str, float] | None:
         """Compute what drives the model on some rows; see `ProbabilityExplanation.importances`.
@@ -181,11 +200,11 @@ class TableModel:
         known = getattr(self.final, "samples_", None)
         if known is None:
             return 0
-        rows = frame[self.features]
-        if self.steps:
-            rows = self.model[:-1].transform(rows)
-        elif self.columns is not None:
-            rows = self.columns.read(rows)
+        inner, rows = self.after_readings(frame)
+        if inner.steps:
+            rows = inner.model[:-1].transform(rows)
+        elif inner.columns is not None:
+            rows = inner.columns.read(rows)
         scale = np.nanmax(np.abs(known), axis=0, initial=0.0, where=~np.isnan(known))
         seen = Counter(_rounded_rows(known, scale))
         n_seen = sum(row in seen for row in _rounded_rows(rows, scale))
@@ -263,9 +282,11 @@ def _layout(known: dict[str, Any], model: Any, path: Any) -> Layout:
                 "`popf fit`."
             )
         numbers = [feature["name"] for feature in features if _is_numeric(feature["dtype"])]
-        table = getattr(getattr(model, "steps", [("", model)])[0][1], "table_", None)
-        if table is not None:
-            numbers = table.columns.names[table.columns.kinds == NUMBER].tolist()
+        steps = [step for _, step in getattr(model, "steps", [("", model)])]
+        table = getattr(steps[isinstance(steps[0], ConsumptionFeatures)], "table_", None)
+        if table is not None:  # it does not have the readings before it, which are numbers
+            others = table.columns.names[table.columns.kinds != NUMBER].tolist()
+            numbers = [name for name in names if name not in others]
         return Layout(
             numbers,
             [name for name in names if name not in numbers],

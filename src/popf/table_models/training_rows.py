@@ -1,6 +1,7 @@
 """Options of a fit, and the training rows of a table."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -10,8 +11,9 @@ from numpy.typing import NDArray
 
 from popf.engine.structures import FloatArray
 from popf.forest.metrics import METRIC_NAMES
-from popf.formatting import check_choice, check_share, unknown
+from popf.formatting import check_choice, check_share, listed, unknown
 from popf.metrics.thresholds import check_costs
+from popf.probability.consumption import positions_in_range
 from popf.probability.linear_maps import MAPS
 from popf.table_models.model import infinite_cells
 from popf.tables import ColumnTypes, Table
@@ -34,6 +36,9 @@ class FitOptions:
     id, drop, categorical : sequence of str
         Id columns, which are not features and are copied to predictions; columns to leave out; numeric columns
         to treat as categories. Rows with the same value of the first id that repeats are held out together.
+    readings : sequence of str
+        Columns of readings in order of time, to make features of by `ConsumptionFeatures`: names, or ranges in
+        the order of the table, such as ``"consumption_12:consumption_1"``.
     one_per : str or None
         Keep one random row for each value of this column, such as one visit per patient.
     sample_weight : str or None
@@ -61,6 +66,7 @@ class FitOptions:
     id: Sequence[str] = ()
     drop: Sequence[str] = ()
     categorical: Sequence[str] = ()
+    readings: Sequence[str] = ()
     one_per: str | None = None
     sample_weight: str | None = None
     scale: bool = True
@@ -109,6 +115,7 @@ class TrainingRows(NamedTuple):
     y: NDArray[Any]
     weights: FloatArray | None  # of mean 1
     groups: RowGroups
+    readings: list[str]  # the features that are readings
     columns: list[Column]  # how each column is read
     n_read: int  # number of rows in the file
     n_weightless: int  # number of rows of weight 0, which are left out
@@ -121,6 +128,7 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
     numbers, texts = with_role(columns, "number"), with_role(columns, "category", "date")
     if not numbers + texts:
         problems.append("no feature column is left.")
+    readings = _readings(table, numbers, options, problems)
     weight = with_role(columns, "weight")
     known = with_role(columns, "target", "id", "one per")
     frame = table.frame(ColumnTypes([*numbers, *weight], texts, known))
@@ -154,11 +162,32 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
         y,
         weights,
         groups,
+        readings,
         columns,
         n_read,
         n_weightless,
         notes,
     )
+
+
+def _readings(
+    table: Table, numbers: list[str], options: FitOptions, problems: list[str]
+) -> list[str]:
+    """Return the columns of readings; add to `problems` those that cannot be."""
+    found = []
+    for given in options.readings:
+        try:
+            found += [table.names[j] for j in positions_in_range(given, table.names)]
+        except ValueError as error:
+            problems.append(str(error))
+    odd = [name for name in dict.fromkeys(found) if name not in numbers]
+    if odd:
+        problems.append(
+            f"`readings` has {listed(odd)}, but readings must be features that are numbers."
+        )
+    if len({*found}) < len(found):
+        problems.append(f"`readings` has {Counter(found).most_common(1)[0][0]!r} twice.")
+    return found
 
 
 def with_role(columns: Sequence[Column], *roles: str) -> list[str]:
