@@ -54,6 +54,7 @@ def commands(months, data, out):
         "evaluate": ["evaluate", model, data],
         "explain": ["explain", model, data, "--row", "1"],
         "monitor": ["monitor", model, data, "--id", "consumer", "--time", "month", "-o", out / "r.csv"],
+        "drift": ["drift", model, data, "--limit", "1000"],
         "report": ["report", model, data, "-o", out / "p.html"],
         "convert": ["convert", data, out / "c.parquet"],
         "convert to numbers": ["convert", data, out / "c.dat", "--encode", "ordinal"],

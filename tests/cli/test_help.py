@@ -38,6 +38,7 @@ def test_json_has_the_keys_that_the_page_names(tmp_path, monkeypatch, capsys):
         "explain model.popf new.csv --row 3",
         "info model.popf",
         "monitor model.popf months.csv --id consumer --time month",
+        "drift model.popf test.csv",
         "report model.popf test.csv -o report.html",
         "convert new.csv new.tsv",
         "reproduce --datasets synthetic3 --methods opf --runs 1 --n-jobs 1 --no-figures",

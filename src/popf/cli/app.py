@@ -16,7 +16,7 @@ from popf.formatting import with_options
 
 #: One module per command, with a function of the same name.
 COMMANDS = (
-    *("fit", "predict", "rank", "evaluate", "explain", "report", "info", "monitor"),
+    *("fit", "predict", "rank", "evaluate", "explain", "report", "info", "monitor", "drift"),
     *("convert", "sample", "reproduce", "demo"),
 )
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130

@@ -11,7 +11,7 @@ from popf.files import open_output
 from popf.formatting import aligned, counted
 
 if TYPE_CHECKING:
-    from popf.monitoring import Series
+    from popf.monitoring.rising import Series
 
 EXAMPLES = """\b
 Examples:
@@ -215,7 +215,7 @@ def _lines(facts: dict[str, Any], ids: list[str]) -> list[str]:
 
 
 def _detection_lines(table: list[dict[str, Any]]) -> list[str]:
-    from popf.monitoring import SOON
+    from popf.monitoring.rising import SOON
 
     rows = [["allowed false alarms", "measured", "limit", "found", "95 % interval", "median delay"]]
     rows[0].append(f"delay <= {SOON}")

@@ -2,6 +2,7 @@
 
 ``evaluation``   OPF accuracy, calibration error, and all metrics at once with intervals, as used by the
                  commands, the report and the experiment
+``expectations`` the scores that calibrated probabilities promise, before labels are known
 ``thresholds``   scores and costs as functions of the threshold, the best threshold, precision and lift among
                  the highest scores
 ``checks``       validation of labels, probabilities and weights
@@ -16,6 +17,7 @@ from popf.metrics.evaluation import (
     expected_calibration_error,
     opf_accuracy_score,
 )
+from popf.metrics.expectations import expected_scores, spread_of_periods
 from popf.metrics.thresholds import (
     LiftCurve,
     ThresholdCurve,
@@ -33,8 +35,10 @@ __all__ = [
     "average_precision_at",
     "evaluate",
     "expected_calibration_error",
+    "expected_scores",
     "lift_curve",
     "opf_accuracy_score",
     "precision_at",
+    "spread_of_periods",
     "threshold_curve",
 ]

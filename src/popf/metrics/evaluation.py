@@ -397,9 +397,9 @@ def _scores(
             "log_loss": total(losses) / n,
             "brier": total(squares) / n,
             "ece": mean_gap(bins, happened, top, weights),
-            "auc": _mean([area(weights) for area in areas]),
+            "auc": mean_of_finite([area(weights) for area in areas]),
             "accuracy": total(correct) / n,
-            "balanced_accuracy": _mean(recalls),
+            "balanced_accuracy": mean_of_finite(recalls),
             "opf_accuracy": accuracy_of_counts(sizes, missed, alarms),
         }
         if binary:
@@ -418,7 +418,7 @@ def _ratio(part: Any, whole: Any) -> FloatArray:
         return np.asarray(part / whole)
 
 
-def _mean(values: Any) -> float:
+def mean_of_finite(values: Any) -> float:
     """Compute the mean of the finite values; NaN if there are none."""
     values = np.asarray(values)
     defined = values[np.isfinite(values)]

@@ -1,4 +1,4 @@
-"""Monitor probabilities over time: find rises, measure how well they detect theft, and plot them.
+"""Find consumers whose probability rises, measure how well this detects theft, and plot it.
 
 Consumers are compared only with their own past, so one whose probability is always high (unusual, or already
 known) does not raise alarms again and again.
@@ -14,8 +14,6 @@ from popf.display.canvas import as_text, blend, look_of, need_matplotlib
 from popf.engine.structures import FloatArray, IntArray
 from popf.formatting import check_integer
 from popf.metrics.evaluation import wilson
-
-__all__ = ["alarms", "detection_table", "make_series", "plot_rising", "rises"]
 
 RECENT, HISTORY, LIMIT = 2, 1, 0.3
 #: False-alarm rates in the table, and the delay, in periods, up to which theft counts as found soon.
