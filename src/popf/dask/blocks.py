@@ -50,20 +50,14 @@ class StoredBlock(NamedTuple):
     """A block on disk, as parts (path, start, stop) of what `sort_by_cell` wrote."""
 
     parts: tuple[tuple[str, int, int], ...]
-    n_features: int
 
     def load(self) -> Block:
         """Read the block into memory."""
         return concatenate(*(self._read(*part) for part in self.parts))
 
     def _read(self, path: str, start: int, stop: int) -> Block:
-        def read(name: str, dtype: Any, width: int = 1) -> NDArray[Any]:
-            n_numbers, offset = (stop - start) * width, 8 * start * width
-            return np.fromfile(f"{path}-{name}", dtype, n_numbers, offset=offset)
-
-        points = read("points", np.float64, self.n_features).reshape(-1, self.n_features)
-        samples, codes = read("samples", np.int64), read("codes", np.int64)
-        return Block(samples, points, codes, read("weights", np.float64))
+        files = [np.load(f"{path}-{name}.npy", mmap_mode="r") for name in Block._fields]
+        return Block(*(np.array(file[start:stop]) for file in files))
 
 
 class StoredCosts(NamedTuple):
@@ -73,7 +67,8 @@ class StoredCosts(NamedTuple):
 
     def load(self) -> FloatArray:
         """Map the costs into memory."""
-        return np.memmap(self.path, np.float64, "r")
+        costs: FloatArray = np.load(self.path, mmap_mode="r")
+        return costs
 
 
 def concatenate(*parts: Block) -> Block:
@@ -132,7 +127,7 @@ def make_blocks(tasks: Tasks, source: Source, settings: Settings) -> SamplesInBl
     for group in _group_cells(starts, most):
         if folder is not None:
             parts = tuple((paths[c], *starts[c][cell : cell + 2].tolist()) for c, cell in group)
-            blocks.append(StoredBlock(parts, survey.n_features))
+            blocks.append(StoredBlock(parts))
         else:
             rows = [tasks.submit("take-rows", _rows_of_cell, sorted_[c], cell) for c, cell in group]
             blocks.append(tasks.submit("gather-block", concatenate, *rows))
@@ -159,7 +154,6 @@ class Survey(NamedTuple):
     kept: list[IntArray]  # the rows of positive weight of each chunk
     classes: NDArray[Any]
     exponent: int
-    n_features: int
     n_cells: int
     cells: Any  # see `cut_space`
 
@@ -181,7 +175,6 @@ def _survey(tasks: Tasks, source: Source, metric: Metric, most: int) -> Survey:
         kept=list(kept),
         classes=common_classes(labels),
         exponent=int(np.frexp(max(largest))[1]) if metric.euclidean else 0,
-        n_features=widths[0],
         n_cells=n_cells,
         cells=cut_space(np.concatenate(some), n_cells, spread(widths[0], n_columns)),
     )
@@ -307,7 +300,7 @@ def sort_by_cell(
     if path is None:
         return block, starts
     for name, array in block._asdict().items():
-        array.tofile(f"{path}-{name}")
+        np.save(f"{path}-{name}.npy", array)
     return None, starts
 
 

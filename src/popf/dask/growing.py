@@ -87,8 +87,8 @@ def grow_forest(tasks: Tasks, samples: SamplesInBlocks, settings: Settings) -> F
     if samples.folder is None:
         costs = tasks.submit("get-costs", attrgetter("forest.costs"), forest)
     else:
-        costs = StoredCosts(f"{samples.folder}/costs")
-        trained.forest.costs.tofile(costs.path)
+        costs = StoredCosts(f"{samples.folder}/costs.npy")
+        np.save(costs.path, trained.forest.costs)
     return ForestInBlocks(settings, samples, trained, costs, n_pairs)
 
 

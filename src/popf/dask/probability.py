@@ -38,9 +38,9 @@ class DaskPOPFClassifier(PoolAttributes, DaskClassifier):
 
     Everything besides the forest is chosen and fitted in this process, on at most 50,000 samples; the forest is
     grown on all samples in blocks. Up to 50,000 samples the model is that of `popf.POPFClassifier`, and
-    probabilities agree up to rounding. Beyond, the two choose on different subsamples. Features are numbers without
-    gaps; `popf.TableEncoder` encodes others. Predictions are Dask arrays, series or dataframes with the partitions
-    of X; for X in memory they are computed at once.
+    probabilities agree up to rounding. Beyond, the two choose on different subsamples. Features are numbers
+    without gaps; `popf.TableEncoder` encodes others. Predictions are Dask arrays, series or dataframes with the
+    partitions of X; for X in memory they are computed at once.
 
     Parameters
     ----------
