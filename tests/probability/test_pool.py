@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import roc_auc_score
 
 import naive_probability
+from popf.forest.probabilities import log_softmax
 from popf.probability.forest_component import (
     SLOPE_RIDGE,
     HeldOutForest,
@@ -15,7 +16,7 @@ from popf.probability.forest_component import (
     losses_with_one_slope,
 )
 from popf.probability.held_out import HeldOut, HeldOutComponent
-from popf.probability.logits import Labels, fit_softmax, log_losses, log_softmax, prior_logits
+from popf.probability.logits import Labels, fit_softmax, log_losses, prior_logits
 from popf.probability.pool import confidence_in, fit_weights
 
 

@@ -17,6 +17,7 @@ from popf.dask.sources import Rows, Source
 from popf.engine.structures import FloatArray, IntArray, Resources
 from popf.forest.classifier import OPFClassifier
 from popf.forest.optimum_path_forest import OptimumPathForest
+from popf.forest.probabilities import log_odds, log_softmax, most_probable
 from popf.forest.validation import validate_groups
 from popf.probability import folds
 from popf.probability.classifier import (
@@ -30,7 +31,6 @@ from popf.probability.encoding import FittedTable, fit_encoding
 from popf.probability.fitting import fit_pool
 from popf.probability.folds import CanonicalSamples, Keys, Nodes
 from popf.probability.forest_component import Growing, Prepare
-from popf.probability.logits import log_odds, log_softmax, most_probable
 
 
 class DaskPOPFClassifier(PoolAttributes, DaskClassifier):
@@ -165,7 +165,7 @@ class DaskPOPFClassifier(PoolAttributes, DaskClassifier):
         classes, threshold = self.classes_, self.threshold
 
         def labels(logits: FloatArray) -> NDArray[Any]:
-            return np.asarray(classes[most_probable(logits, threshold)])
+            return np.asarray(classes[most_probable(np.exp(log_softmax(logits)), threshold)])
 
         return self._predict(X, labels, None, classes.dtype)
 

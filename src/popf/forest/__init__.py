@@ -5,6 +5,7 @@
 ``pruning``              `prune`: remove training samples that a validation set does not need
 ``spanning_tree``        the minimum spanning tree, and single-linkage clustering
 ``optimum_path_forest``  the forest: growing it, conquering new samples, tracing their paths
+``probabilities``        base class of the classifiers in `popf.probability` and `popf.paper`; logits
 ``validation``           validation of parameters, samples, labels and weights; choice of CPU or GPU
 ``alignment``            `align`: match the columns of new data with those of a model
 ``metrics``              distance metrics by name

@@ -5,21 +5,18 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from numpy.typing import ArrayLike
+from scipy.special import log_expit
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from popf.engine.structures import FloatArray, IntArray
 from popf.forest.classifier import OPFClassifier
-from popf.forest.optimum_path_forest import Path, grow_forest
-from popf.forest.state import InnerForest
+from popf.forest.optimum_path_forest import grow_forest
+from popf.forest.probabilities import ForestProbabilities
 from popf.forest.validation import (
     checked_metric,
     resources_of,
-    set_metric_tags,
     to_device_of,
     validate_new,
     validate_training,
@@ -31,12 +28,9 @@ from popf.paper.solver import PAPER_BOX, Solution, Solver, check_box
 from popf.paper.swarms import PSO, Bat, Firefly
 from popf.state import (
     Float,
-    Labels,
-    Part,
     Sizes,
     Spec,
     StateError,
-    StateMixin,
     from_plain,
     to_plain,
 )
@@ -66,7 +60,7 @@ class Solutions(Spec):
         return solutions if n_fits > 1 else solutions[0]
 
 
-class PlattOPFClassifier(StateMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PlattOPFClassifier(ForestProbabilities):
     r"""The paper's P-OPF: Platt scaling of the signed cost of the optimum path.
 
     A forest gives every sample a label y, +1 or -1, and the cost C of its optimum path (section 2 of [1]_);
@@ -143,8 +137,6 @@ class PlattOPFClassifier(StateMixin, ClassifierMixin, BaseEstimator):  # type: i
            [0.78, 0.22]])
     """
 
-    classes_: Annotated[NDArray[Any], Labels()]
-    opf_: Annotated[OPFClassifier, Part(InnerForest)]
     samples_: Annotated[FloatArray, Float("n_samples", "n_features")] | None
     solution_: Annotated[Solution | list[Solution], Solutions()]
     A_: float | FloatArray
@@ -195,8 +187,7 @@ class PlattOPFClassifier(StateMixin, ClassifierMixin, BaseEstimator):  # type: i
         """
         self.check_parameters()
         solver = solver_of(self.solver)
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)  # so that a failed fit does not leave old attributes
+        self._forget_fit()
         data = validate_training(self, X, y, sample_weight)
         forest = grow_forest(
             data.samples, data.codes, data.metric, data.resources, self.algorithm, data.classes
@@ -213,7 +204,6 @@ class PlattOPFClassifier(StateMixin, ClassifierMixin, BaseEstimator):  # type: i
         self.samples_ = forest.samples
         self.solution_ = solutions if n_classes > 2 else solutions[0]
         self._set_parameters()
-        # Set last, because it marks the model as fitted: see __sklearn_is_fitted__.
         self.opf_ = OPFClassifier.inside(self, forest, data.rows, data.device)
         return self
 
@@ -254,25 +244,10 @@ class PlattOPFClassifier(StateMixin, ClassifierMixin, BaseEstimator):  # type: i
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        signed = self._signed_costs(X)
-        if len(self.classes_) == 2:
-            return to_device_of(X, platt_probability(signed, self._theta()))
-        # Each over their sum: by logarithms, because all may round to 0.
-        return to_device_of(X, softmax(log_expit(self._log_odds(signed)), axis=1))
-
-    def predict_log_proba(self, X: ArrayLike) -> FloatArray:
-        """Compute the log probability of every class, accurate even for probabilities near 0 or 1.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        logs = log_expit(self._log_odds(self._signed_costs(X)))
-        return to_device_of(X, logs if len(self.classes_) == 2 else log_softmax(logs, axis=1))
+        check_is_fitted(self)
+        if len(self.classes_) > 2:
+            return super().predict_proba(X)
+        return to_device_of(X, platt_probability(self._signed_costs(X), self._theta()))
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Compute the log odds, -(A y C + B), of ``classes_[1]``; of more classes, of each against the rest.
@@ -288,46 +263,18 @@ class PlattOPFClassifier(StateMixin, ClassifierMixin, BaseEstimator):  # type: i
         log_odds = self._log_odds(self._signed_costs(X))
         return to_device_of(X, log_odds[:, 1] if len(self.classes_) == 2 else log_odds)
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict labels; of two classes, ``classes_[1]`` if its probability reaches the threshold.
+    def _logits(self, X: ArrayLike) -> FloatArray:
+        # Logarithms of the probabilities, which are divided by their sum: all may round to 0.
+        log_probabilities: FloatArray = log_expit(self._log_odds(self._signed_costs(X)))
+        return log_probabilities
 
-        At costs near 0 this may differ from the forest's label.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        log_odds = self._log_odds(self._signed_costs(X))
-        chosen = log_odds.argmax(axis=1)
-        if len(self.classes_) == 2:
-            chosen = (expit(log_odds[:, 1]) >= self.threshold).astype(np.int64)
-        return to_device_of(X, self.classes_[chosen])
-
-    def explain(self, X: ArrayLike) -> list[Path]:
-        """Trace the optimum path to each sample, from a prototype to the sample.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        list of Path
-        """
-        new = self._validated(X)
-        return self.opf_.forest_.explain(new, resources_of(self))
-
-    def _validated(self, X: ArrayLike) -> FloatArray:
+    def _as_forest_sees(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
         return validate_new(self, X, self.opf_.forest_.metric, self.opf_.sample_indices_)
 
     def _signed_costs(self, X: ArrayLike) -> FloatArray:
         """Compute y·C of new samples with each class in turn as +1: (n_samples, n_classes)."""
-        new, forest = self._validated(X), self.opf_.forest_
+        new, forest = self._as_forest_sees(X), self.opf_.forest_
         found = forest.conquer(new, resources_of(self))
         codes = forest.codes[found.nodes]
         columns = [signed_costs(codes, found.costs, k) for k in range(len(self.classes_))]
@@ -362,12 +309,6 @@ class PlattOPFClassifier(StateMixin, ClassifierMixin, BaseEstimator):  # type: i
         check_box(self.box)
         check_share("threshold", self.threshold)
         check_real("smoothing", self.smoothing, 0.0, strictly=True)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "opf_")
-
-    def __sklearn_tags__(self) -> Tags:
-        return set_metric_tags(super().__sklearn_tags__(), self.metric)
 
 
 def signed_costs(codes: IntArray, costs: FloatArray, positive: int) -> FloatArray:

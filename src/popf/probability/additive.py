@@ -8,13 +8,13 @@ from scipy.special import expit
 from sklearn.preprocessing import SplineTransformer
 
 from popf.engine.structures import FloatArray, IntArray
+from popf.forest.probabilities import log_softmax
 from popf.probability.components import Fold
 from popf.probability.folds import ENOUGH
 from popf.probability.logits import (
     Coefficient,
     cross_entropy,
     from_log_odds,
-    log_softmax,
     minimise,
 )
 from popf.probability.scaler import ROUNDING, weighted_quantile

@@ -5,21 +5,17 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from popf.engine.runtime.threads import one_blas_thread
 from popf.engine.structures import FloatArray, IntArray
 from popf.forest.classifier import OPFClassifier
-from popf.forest.optimum_path_forest import Path
-from popf.forest.state import InnerForest
+from popf.forest.probabilities import ForestProbabilities
 from popf.forest.validation import (
     checked_metric,
     resources_of,
-    set_metric_tags,
-    to_device_of,
     validate_groups,
     validate_new,
     validate_training,
@@ -28,8 +24,7 @@ from popf.formatting import check_choice, check_share
 from popf.probability.columns import Columns, names_of_features, read_new, read_training
 from popf.probability.explain import ProbabilityExplanation, explain
 from popf.probability.linear_maps import AS_GIVEN, MAPS
-from popf.probability.logits import log_odds, log_softmax, most_probable
-from popf.state import Float, Labels, Part, Sizes, StateError, StateMixin
+from popf.state import Float, Part, Sizes, StateError
 
 if TYPE_CHECKING:
     from popf.forest.metrics import Metric
@@ -67,7 +62,7 @@ class PoolAttributes:
     held_out_aucs_ = _of_pool("scores.aucs", "The area under the ROC curve of each component.")
 
 
-class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class POPFClassifier(ForestProbabilities, PoolAttributes):
     r"""Probabilistic Optimum-Path Forest classifier.
 
     Predicts probabilities by a weighted sum of logits of four components, fitted to held-out samples:
@@ -162,8 +157,6 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
            [1. , 0. ]])
     """
 
-    classes_: Annotated[NDArray[Any], Labels()]
-    opf_: Annotated[OPFClassifier, Part(InnerForest)]
     samples_: Annotated[FloatArray, Float("n_samples", "n_features", gaps=True)] | None
     table_: Annotated["FittedTable", Part("popf.probability.encoding.FittedTable")] | None
     pool_: Annotated["FittedPool", Part("popf.probability.pool.FittedPool")]
@@ -225,8 +218,7 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
         from popf.probability.fitting import fit
 
         check_parameters(self)
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)  # so that a failed fit does not leave old attributes
+        self._forget_fit()
         distances = self.metric == "precomputed"
         matrix, columns = (X, None) if distances else read_training(X, self.categorical_features)
         data = validate_training(self, matrix, y, sample_weight, gaps=not distances)
@@ -242,77 +234,8 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
         self.classes_, self.device_ = data.classes, data.device
         self.samples_ = None if data.metric.precomputed else data.samples.copy()
         self.competition_ = self.pool_.competition(forest)
-        # Set last, because it marks the model as fitted: see __sklearn_is_fitted__.
         self.opf_ = OPFClassifier.inside(self, forest, data.rows, data.device)
         return self
-
-    def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Predict the probability of every class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        return to_device_of(X, np.exp(log_softmax(self._logits(X))))
-
-    def predict_log_proba(self, X: ArrayLike) -> FloatArray:
-        """Predict the log probability of every class, accurate even for probabilities near 0 or 1.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        return to_device_of(X, log_softmax(self._logits(X)))
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict labels; of two classes, ``classes_[1]`` if its probability reaches the threshold.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        chosen = most_probable(self._logits(X), self.threshold)
-        return to_device_of(X, self.classes_[chosen])
-
-    def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Compute the log odds of ``classes_[1]``, or for more than two classes the logits of all.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
-        return to_device_of(X, log_odds(self._logits(X)))
-
-    def explain(self, X: ArrayLike) -> list[Path]:
-        """Trace the forest's path to each sample, from a prototype to the sample.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            As in `predict`. Lengths in the paths are those after squashing and mapping.
-
-        Returns
-        -------
-        list of Path
-        """
-        prepared = self.prepare(X)
-        return self.opf_.forest_.explain(prepared, resources_of(self))
 
     def prepare(self, X: ArrayLike) -> FloatArray:
         """Squash and map samples, as for the forest.
@@ -325,8 +248,7 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
         -------
         ndarray of shape (n_samples, n_prepared)
         """
-        new = self._validated(X)
-        return self.pool_.prepare(new)
+        return self.pool_.prepare(self._validated(X))
 
     def explain_proba(self, X: ArrayLike) -> ProbabilityExplanation:
         """Split each sample's log odds into a constant and the contributions of the forest and each feature.
@@ -383,8 +305,10 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
         means: FloatArray = np.abs(split.features).mean(axis=(0, *range(2, split.features.ndim)))
         return means
 
+    def _as_forest_sees(self, X: ArrayLike) -> FloatArray:
+        return self.prepare(X)
+
     def _logits(self, X: ArrayLike) -> FloatArray:
-        """Compute the logits of the classes, whose softmax gives the probabilities."""
         new = self._validated(X)
         return self.pool_.logits(new, self.competition_, resources_of(self))
 
@@ -432,11 +356,8 @@ class POPFClassifier(PoolAttributes, StateMixin, ClassifierMixin, BaseEstimator)
         checked_metric(self)
         check_parameters(self)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "opf_")
-
     def __sklearn_tags__(self) -> Tags:
-        tags = set_metric_tags(super().__sklearn_tags__(), self.metric)
+        tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = not tags.input_tags.pairwise
         return tags
 

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.engine.structures import FloatArray, IntArray
-from popf.probability.logits import centered, log_odds
+from popf.forest.probabilities import log_odds
+from popf.probability.logits import centered
 
 if TYPE_CHECKING:
     import pandas

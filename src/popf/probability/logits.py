@@ -1,13 +1,13 @@
-"""Logits, whose softmax gives the probabilities; labels of held-out samples; softmax regressions on logits."""
+"""Labels of held-out samples, losses of logits, and softmax regressions on logits."""
 
 from collections.abc import Callable
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import Bounds, minimize
 
 from popf.engine.structures import BoolArray, FloatArray, IntArray
+from popf.forest.probabilities import highest, log_softmax
 from popf.metrics.evaluation import roc_area
 from popf.probability.scaler import ROUNDING
 from popf.state import Float
@@ -25,32 +25,9 @@ class Coefficient(Float):
     lowest, highest = -1e50, 1e50
 
 
-def log_softmax(logits: FloatArray) -> FloatArray:
-    """Compute log probabilities, over the last axis."""
-    if logits.shape[-1] == 2:
-        odds = logits[..., 1] - logits[..., 0]
-        return np.stack([-np.logaddexp(0.0, odds), -np.logaddexp(0.0, -odds)], axis=-1)
-    shifted = logits - highest(logits)
-    logs: FloatArray = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return logs
-
-
-def highest(logits: FloatArray) -> FloatArray:
-    """Return the highest logit of each row, as a column."""
-    if logits.shape[-1] > 16:
-        return np.asarray(logits.max(axis=-1, keepdims=True))
-    # Ten times as fast over a short last axis.
-    return np.asarray(reduce(np.maximum, np.moveaxis(logits, -1, 0))[..., None])
-
-
 def log_losses(logits: FloatArray, codes: IntArray) -> FloatArray:
     """Compute the log loss of every row: (..., n_rows) from (..., n_rows, n_classes)."""
     return -log_softmax(logits)[..., np.arange(len(codes)), codes]
-
-
-def log_odds(logits: FloatArray) -> FloatArray:
-    """Return the log odds of the second of two classes, or the logits of more classes."""
-    return logits[..., 1] - logits[..., 0] if logits.shape[-1] == 2 else logits
 
 
 def from_log_odds(values: FloatArray) -> FloatArray:
@@ -62,15 +39,6 @@ def centered(logits: FloatArray) -> FloatArray:
     """Shift the logits of each sample to mean 0, which does not change probabilities."""
     shifted: FloatArray = logits - logits.mean(axis=-1, keepdims=True)
     return shifted
-
-
-def most_probable(logits: FloatArray, threshold: float) -> IntArray:
-    """Return the most probable class; of two, the second if its probability reaches the threshold."""
-    probability = np.exp(log_softmax(logits))
-    if logits.shape[1] == 2:
-        return (probability[:, 1] >= threshold).astype(np.int64)
-    chosen: IntArray = probability.argmax(axis=1)
-    return chosen
 
 
 def prior_logits(class_weights: FloatArray) -> FloatArray:
