@@ -30,8 +30,8 @@ exclude_patterns = ["_build", "sg_execution_times.rst"]
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 
-# The template of a class leaves out what is inherited, but for displays: scikit-learn's docstrings
-# refer to pages of its own manual.
+# The template of a class leaves out what is inherited, but from our own base classes: scikit-learn's
+# docstrings refer to pages of its own manual.
 autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say it in words
