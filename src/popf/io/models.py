@@ -233,11 +233,9 @@ def facts_of(model: Any, final: Any, X: Any) -> dict[str, Any]:
 
 
 def shown(value: Any) -> Any:
-    """Return values that JSON supports unchanged, and the ``repr`` of all others."""
-    plain = value is None or isinstance(value, str | bool | int)
-    if plain or (isinstance(value, float) and np.isfinite(value)):
-        return value
-    return repr(value)
+    """Return values that JSON supports as Python's, and the ``repr`` of all others."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if _is_plain(value) else repr(value)
 
 
 def versions() -> dict[str, str]:
@@ -271,16 +269,14 @@ class Encoder:
 
     def value(self, value: Any, where: str) -> Any:
         """Encode a value; `where` names it in error messages and in the name of its array."""
-        if value is None or type(value) in (bool, int, str):
+        if isinstance(value, np.generic):
+            value = value.item()
+        if _is_plain(value):
             return value
         if type(value) is float:
-            return value if math.isfinite(value) else {KIND: "float", "value": repr(value)}
+            return {KIND: "float", "value": repr(value)}
         if isinstance(value, np.ndarray):
             return self._array(value, where)
-        if isinstance(value, np.str_):
-            return str(value)
-        if isinstance(value, np.generic) and can_hold(value.dtype):
-            return {**self._array(np.asarray(value), where), KIND: "number"}
         if type(value) in (list, tuple):
             items = [self.value(item, f"{where}[{i}]") for i, item in enumerate(value)]
             return items if type(value) is list else {KIND: "tuple", "items": items}
@@ -346,7 +342,7 @@ class Encoder:
 
 
 def _is_plain(entry: Any) -> bool:
-    """Return whether an array of objects may hold it: None, text, a boolean or a finite number."""
+    """Return whether JSON supports a value: None, text, a boolean or a finite number."""
     finite = type(entry) is float and math.isfinite(entry)
     return finite or entry is None or type(entry) in (bool, int, str)
 
@@ -389,12 +385,10 @@ class Decoder:
                 return {key: self.value(item) for key, item in entry.items()}
             case "object":
                 return self._object(entry)
-            case "array" | "number" | "text" as kind:
+            case "array" | "text" as kind:
                 # Removed, so that two values cannot share an array, which one of them might change.
                 array = self.arrays.pop(entry["name"])
-                return (
-                    _as_text(array) if kind == "text" else array[()] if kind == "number" else array
-                )
+                return _as_text(array) if kind == "text" else array
             case "objects":
                 if not all(map(_is_plain, entry["items"])):
                     raise ValueError("an array of objects holds values other than text and numbers")
