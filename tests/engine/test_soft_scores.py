@@ -11,7 +11,9 @@ from numpy.testing import assert_array_equal
 
 import naive
 from host_kernels import HostKernels
+from popf.engine import large_sums
 from popf.engine.gpu.backend import GpuBackend
+from popf.engine.large_sums import SingleNodes
 from popf.engine.runtime.simd import CHAIN
 from popf.engine.soft_scores import CHUNK, ERROR, CompetingNodes, CompetingSpace
 from strategies import bounded, size
@@ -165,3 +167,91 @@ def test_answers_do_not_depend_on_the_number_of_threads():
     taus = np.array([[0.1]])
     for way in (by_space, by_blocks):
         assert_array_equal(way(nodes, taus, 1), way(nodes, taus, 3))
+
+
+# Many nodes at one bandwidth, in single precision -------------------------------------------------
+
+
+def sums_in_long_double(nodes, tau):
+    """What the definition gives in extended precision: (n_queries, n_classes)."""
+    X, C, w = (
+        np.asarray(part, np.longdouble) for part in (nodes.samples, nodes.costs, nodes.weights)
+    )
+    found = np.empty((len(nodes.queries), nodes.codes.max() + 1))
+    for q, query in enumerate(np.asarray(nodes.queries, np.longdouble)):
+        offers = np.maximum(C, np.sqrt(((X - query) ** 2).sum(axis=1)))
+        for k in range(found.shape[1]):
+            mine = nodes.codes == k
+            low = offers[mine].min()
+            total = (w[mine] * np.exp((low - offers[mine]) / tau)).sum() / w[mine].sum()
+            found[q, k] = low / tau - np.log(total)
+    return found
+
+
+def by_single(nodes, tau, n_threads=1):
+    space = CompetingSpace.build(*nodes[:4])
+    space = space._replace(single=SingleNodes.build(space))
+    return space.scores(nodes.queries, np.array([[tau]]), n_threads)[:, :, 0, 0]
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(1, 3000),
+    d=st.integers(1, 4),
+    n_classes=st.integers(1, 4),
+    shape=st.sampled_from(SHAPES),
+    costs=st.sampled_from(COSTS),
+    weights=st.sampled_from(WEIGHTS),
+    tau=st.floats(-4, 3).map(lambda x: 10.0**x),
+)
+@bounded(60 if not numba.config.DISABLE_JIT else 3)
+def test_single_precision_holds_the_documented_error(
+    seed, n, d, n_classes, shape, costs, weights, tau
+):
+    nodes = make_nodes(seed, size(n), d, n_classes, shape, costs, weights)
+    assert_within(by_single(nodes, tau), sums_in_long_double(nodes, tau), large_sums.ERROR)
+
+
+@pytest.mark.parametrize("tau", [0.2, 2.0])
+def test_single_precision_is_used_where_bandwidths_are_wide(tau):
+    nodes = make_nodes(3, size(3000), 3, 2, costs="small")._replace(queries=np.zeros((3, 3)))
+    space = CompetingSpace.build(*nodes[:4])
+    scores = np.empty((3, 2))
+    again = large_sums.scores_of_large(space, SingleNodes.build(space), nodes.queries, tau, scores)
+    assert not again.any()
+    expected = sums_in_long_double(nodes, tau)
+    assert_within(scores, expected, large_sums.ERROR)
+    assert (scores != by_space(nodes, np.array([[tau]]))[:, :, 0, 0]).any()
+
+
+def test_distant_nodes_are_not_added_in_single_precision():
+    nodes = make_nodes(5, size(3000), 2, 2, "clusters", "small")
+    space = CompetingSpace.build(*nodes[:4])
+    single = SingleNodes.build(space)
+    far = np.linalg.norm(0.5 * (space.lows + space.highs) - nodes.queries[0], axis=1) > 0.8
+    for chunk in np.flatnonzero(far):
+        single.weights[single.groups[chunk] : single.groups[chunk + 1]] = np.nan
+    near = space._replace(single=single).scores(nodes.queries[:1], np.array([[0.01]]))
+    assert far.any()
+    assert np.isfinite(near).all()
+
+
+def test_single_precision_does_not_depend_on_other_queries_or_threads():
+    nodes = make_nodes(8, size(3000), 3, 3, n_queries=100)
+    every = by_single(nodes, 0.3)
+    assert_array_equal(by_single(nodes, 0.3, 3), every)
+    some = np.arange(0, len(every), 3)
+    assert_array_equal(by_single(nodes._replace(queries=nodes.queries[some]), 0.3), every[some])
+
+
+def test_large_forests_use_single_precision(monkeypatch):
+    nodes = make_nodes(2, size(600), 3)
+    assert CompetingSpace.build(*nodes[:4]).single is None
+    monkeypatch.setattr("popf.engine.soft_scores.LARGE", size(600))
+    assert CompetingSpace.build(*nodes[:4]).single is not None
+    assert (
+        CompetingSpace.build(
+            *nodes._replace(weights=10.0 ** np.linspace(0, 9, size(600)))[:4]
+        ).single
+        is None
+    )

@@ -7,6 +7,7 @@ Data flows in one direction, through the stages of the paper (Section 2). ``trai
 ``competition``  the prototypes conquer the training samples: path costs, predecessors and roots
 ``conquest``     the training sample that conquers each new sample
 ``soft_scores``  soft minima over all paths to a sample, from which probabilities are computed
+``large_sums``   the same for large forests, faster and less exact
 
 They are built on these:
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from popf.engine.large_sums import MAX_TAU, MIN_TAU, SingleNodes, scores_of_large
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import (
     CHAIN,
@@ -28,7 +29,7 @@ from popf.engine.runtime.simd import (
     smallest,
 )
 from popf.engine.runtime.threads import map_chunks
-from popf.engine.space_tree import build_space_tree
+from popf.engine.space_tree import build_space_tree, subtrees
 from popf.engine.structures import BlockOfDistances, FloatArray, IntArray, ceil_div
 
 # Nodes per chunk: enough to make the call overhead small, few enough to stay in the L1 cache.
@@ -36,6 +37,8 @@ CHUNK = 256
 CHUNK_BLOCKS = CHUNK // LANES
 # Allowed relative error of a sum of exponentials, from skipped chunks and from rounded distances.
 ERROR = 1e-8
+# From this number of nodes on, sums for one bandwidth are less exact; see `large_sums`.
+LARGE = 50_000
 # Queries per call: few enough for Ctrl-C, even with millions of nodes.
 CALL_QUERIES = 64
 
@@ -171,6 +174,7 @@ class CompetingSpace(NamedTuple):
     lows: FloatArray  # (n_chunks, n_features): the box of each chunk
     highs: FloatArray
     lowest: FloatArray  # the lowest cost in each chunk
+    single: SingleNodes | None = None  # the same in single precision, if there are many
 
     @classmethod
     def build(
@@ -185,8 +189,9 @@ class CompetingSpace(NamedTuple):
             blocks.append(tree.blocks)
             padding = len(tree.blocks) * LANES - len(mine)
             places.append(np.append(mine[tree.order], np.full(padding, -1)))
-            first, last = edges[-1], edges[-1] + len(tree.blocks)
-            edges += [*range(first + CHUNK_BLOCKS, last, CHUNK_BLOCKS), last]
+            starts = subtrees(tree, CHUNK_BLOCKS)[1:]
+            first = edges[-1]
+            edges += [first + block for block in (*starts, len(tree.blocks))]
             classes.append(len(edges) - 1)
         place, chunks = np.concatenate(places), np.array(edges)
         there, all_blocks = place >= 0, np.concatenate(blocks)
@@ -194,7 +199,7 @@ class CompetingSpace(NamedTuple):
         # Missing nodes are at infinity.
         lows = np.minimum.reduceat(all_blocks.min(axis=2), chunks[:-1])
         highs = np.where(np.isinf(all_blocks), -np.inf, all_blocks).max(axis=2)
-        return cls(
+        space = cls(
             blocks=all_blocks,
             costs=padded_costs,
             weights=np.where(there, weights[place], 0.0),
@@ -205,16 +210,24 @@ class CompetingSpace(NamedTuple):
             highs=np.maximum.reduceat(highs, chunks[:-1]),
             lowest=np.minimum.reduceat(padded_costs, LANES * chunks[:-1]),
         )
+        return space if len(codes) < LARGE else space._replace(single=SingleNodes.build(space))
 
     def scores(self, queries: FloatArray, taus: FloatArray, n_threads: int = 1) -> FloatArray:
         """Compute the scores of queries, which must have the scale of the samples."""
         scores = np.full((len(queries), len(self.masses), *taus.shape), np.inf)
         n_chunks = int(np.diff(self.classes).max())
+        single = self.single if taus.size == 1 and MIN_TAU <= taus[0, 0] <= MAX_TAU else None
 
         def compete(start: int, stop: int) -> None:
             scratch, bounds = _scratch_for(QUERIES, taus.size), np.empty((QUERIES, n_chunks))
-            here = slice(start, stop)
-            _compete_in_space(self, queries[here], taus, bounds, scratch, scores[here])
+            here, some = queries[start:stop], np.arange(start, stop)
+            if single is not None:
+                own = scores[start:stop, :, 0, 0]
+                again = scores_of_large(self, single, here, float(taus[0, 0]), own)
+                here, some = here[again], some[again]
+            found = np.full((len(some), *scores.shape[1:]), np.inf)
+            _compete_in_space(self, here, taus, bounds, scratch, found)
+            scores[some] = found
 
         map_chunks(compete, len(queries), CALL_QUERIES, n_threads)
         return scores

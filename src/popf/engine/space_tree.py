@@ -81,6 +81,21 @@ def build_space_tree(points: FloatArray, n_threads: int = 1) -> SpaceTree:
     return tree
 
 
+def subtrees(tree: SpaceTree, n_blocks: int) -> list[int]:
+    """Return the first blocks of the largest subtrees of at most `n_blocks` blocks, in order."""
+    nodes, ends, found = np.zeros(1, np.int64), np.array([len(tree.blocks)]), []
+    while len(nodes):
+        first = tree.nodes["block"][nodes]
+        small = ends - first <= n_blocks
+        found.append(first[small])
+        nodes, ends = nodes[~small], ends[~small]
+        right = tree.nodes["right"][nodes].astype(np.int64)
+        middle = tree.nodes["block"][right]
+        nodes, ends = np.append(nodes + 1, right), np.append(middle, ends)
+    firsts: list[int] = np.sort(np.concatenate(found)).tolist()
+    return firsts
+
+
 def _empty_blocks(n_blocks: int, n_features: int) -> FloatArray:
     """Allocate blocks on cache-line boundaries; the caller pads the last one with infinity."""
     size = n_blocks * n_features * LANES
