@@ -304,37 +304,47 @@ def check_enough_classes(classes: NDArray[Any]) -> None:
 
 def is_on_gpu(array: Any) -> bool:
     """Return whether an array is a CuPy or PyTorch array on a GPU."""
-    if type(array).__module__.partition(".")[0] == "torch":  # has that interface on any device
+    if _is_tensor(array):  # has that interface on any device
         return str(getattr(array, "device", "")).startswith("cuda")
     return hasattr(type(array), "__cuda_array_interface__")
 
 
+def _is_tensor(array: Any) -> bool:
+    return type(array).__module__.partition(".")[0] == "torch"
+
+
 def to_host(array: Any) -> Any:
-    """Copy an array from a GPU to the host; return anything else as it is."""
-    if is_on_gpu(array):
-        return array.get() if hasattr(array, "get") else array.detach().cpu().numpy()
-    where = str(getattr(array, "device", None))
-    if type(array).__module__.partition(".")[0] == "torch" and where != "cpu":
-        raise ValueError(
-            f"a tensor is on device {where!r}, but popf supports only the CPU and CUDA: pass tensor.cpu()."
-        )
+    """Copy an array from a GPU, or of a library that NumPy does not know; return anything else as it is."""
+    if hasattr(array, "get") and is_on_gpu(array):
+        return array.get()
+    if _is_tensor(array):
+        where = str(getattr(array, "device", None))
+        if where != "cpu" and not is_on_gpu(array):
+            raise ValueError(
+                f"a tensor is on device {where!r}, but popf supports only the CPU and CUDA: pass tensor.cpu()."
+            )
+        return array.detach().cpu().numpy()
+    if hasattr(array, "__array_namespace__") and not isinstance(array, np.ndarray):
+        return np.from_dlpack(array)
     return array
 
 
 def to_device_of(array: Any, values: ArrayT) -> ArrayT:
-    """Convert numbers to the library and the device of `array`; text stays on the host."""
-    if not is_on_gpu(array) or values.dtype.kind not in "biuf":
+    """Convert numbers to the library and the device of `array`; text stays in NumPy."""
+    if isinstance(array, np.ndarray) or values.dtype.kind not in "biuf":
         return values
-    moved: ArrayT
-    if hasattr(array, "get"):
+    moved: ArrayT = values
+    if hasattr(array, "get") and is_on_gpu(array):
         import cupy
 
         with cupy.cuda.Device(array.device):
             moved = cupy.asarray(values)
-    else:
+    elif _is_tensor(array):
         import torch
 
         moved = torch.as_tensor(values, device=array.device)
+    elif hasattr(array, "__array_namespace__"):
+        moved = array.__array_namespace__().asarray(values)
     return moved
 
 
