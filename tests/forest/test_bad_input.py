@@ -72,7 +72,6 @@ VALUES = {
     "three features": (lambda: fit("haversine"), "two features", "X has 3"),
     "outside": (lambda: fit("chi_square", FAR), "'chi_square'", "X[4, 2] is -1.5", "Shift or"),
     "new outside": (lambda: fit("chi_square", np.abs(X)).predict(FAR), "X[4, 2] is -1.5"),
-    "constant": (lambda: fit("seuclidean", CONSTANT), "feature 1 is constant", "Drop"),
     "singular": (lambda: fit("mahalanobis", CONSTANT), "singular", "Drop"),
 }
 TYPES = {

@@ -71,6 +71,14 @@ def test_every_metric_is_symmetric_survives_pickling_and_is_scikit_learns_if_it_
         np.testing.assert_allclose(D, expected, rtol=1e-9, atol=1e-12)
 
 
+def test_constant_features_have_no_influence_on_seuclidean():
+    X = np.random.default_rng(1).normal(size=(30, 3))
+    constant = X.copy()
+    constant[:, 1] = 7.0
+    found, expected = (choose_metric("seuclidean").fitted(each) for each in (constant, X[:, [0, 2]]))
+    np.testing.assert_allclose(matrix(found, X), matrix(expected, X[:, [0, 2]]))
+
+
 def test_aliases():
     for name, params in (("l2", None), ("minkowski", None), ("p", {"p": 2.0})):
         chosen = choose_metric(name, params)

@@ -160,13 +160,9 @@ class _Sklearn(Metric):
             return self
         if self.name == "seuclidean":
             variance = np.var(X, axis=0, ddof=1) if len(X) > 1 else np.zeros(X.shape[1])
-            if not (variance > 0.0).all():
-                raise ValueError(
-                    f"metric 'seuclidean' divides by the variance of each feature, but feature "
-                    f"{np.flatnonzero(~(variance > 0.0))[0]} is constant. Drop it, or pass the "
-                    "variances as metric_params={'V': ...}."
-                )
-            return _Sklearn(self.name, {"V": variance})
+            # A constant feature has no unit, and tells no samples apart: it has no influence.
+            largest = np.finfo(np.float64).max
+            return _Sklearn(self.name, {"V": np.where(variance > 0.0, variance, largest)})
         covariance = np.atleast_2d(np.cov(X.T))
         if np.linalg.matrix_rank(covariance, hermitian=True) < len(covariance):
             raise ValueError(
