@@ -75,7 +75,9 @@ def test_constant_features_have_no_influence_on_seuclidean():
     X = np.random.default_rng(1).normal(size=(30, 3))
     constant = X.copy()
     constant[:, 1] = 7.0
-    found, expected = (choose_metric("seuclidean").fitted(each) for each in (constant, X[:, [0, 2]]))
+    found, expected = (
+        choose_metric("seuclidean").fitted(each) for each in (constant, X[:, [0, 2]])
+    )
     np.testing.assert_allclose(matrix(found, X), matrix(expected, X[:, [0, 2]]))
 
 
