@@ -41,7 +41,8 @@ def save_model(
     signature : mlflow.models.ModelSignature, default=None
         The columns that the model takes and returns; by default inferred from `input_example`.
     input_example : DataFrame or array, default=None
-        A few rows of X, which are stored with the model. Give integers as floats if they may be missing in a request.
+        A few rows of X, which are stored with the model. Give integers as floats if they may be missing in a
+        request.
     pip_requirements : list of str or path, default=None
         By default this version of popf, and those of scikit-learn, NumPy and pandas.
     **options

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from popf.engine.structures import FloatArray, IntArray
 from popf.forest.classifier import OPFClassifier
@@ -90,6 +91,7 @@ class ForestProbabilities(StateMixin, ClassifierMixin, BaseEstimator):  # type: 
         -------
         list of Path
         """
+        check_is_fitted(self)
         return self.opf_.forest_.explain(self._as_forest_sees(X), resources_of(self))
 
     @abstractmethod

@@ -46,8 +46,8 @@ def confidence_in(losses: Mapping[str, float], n_samples: float) -> float:
 
     The gain of a component is its log likelihood of all held-out samples, minus that of the class frequencies.
     With the mean gain G of the m components and the pool, it is :math:`1 / (1 + e^{(g - G) / 2})`, where
-    :math:`g = 2.75 + 1 / m`: the posterior probability that there is something to learn, with the log likelihood
-    halved, because components that learn from the same samples also agree by chance.
+    :math:`g = 2.75 + 1 / m`: the posterior probability that there is something to learn, with the log
+    likelihood halved, because components that learn from the same samples also agree by chance.
     """
     gains = [n_samples * (losses[PRIOR] - loss) for name, loss in losses.items() if name != PRIOR]
     even = GAIN_WITH_MANY + EXTRA_GAIN_WITH_ONE / (len(gains) - 1)

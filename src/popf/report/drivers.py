@@ -59,9 +59,10 @@ def drivers_of(model: Any, X: Any, code: int, cautions: Any = None) -> Drivers |
     forest = sizes.pop("forest")
     largest = max([forest, *sizes.values()]) or 1.0
     bars = [(plain(name), size, size / largest) for name, size in sizes.items() if size > 0.0]
-    few = _safe_indexing(X, np.arange(0, len(X), ceil_div(len(X), N_AVERAGED)))
     curves = []
-    if hasattr(X, "assign"):  # a pandas frame, in which columns can be replaced
+    if hasattr(X, "columns"):
+        X = _as_pandas(X)  # in which columns can be replaced
+        few = X.iloc[:: ceil_div(len(X), N_AVERAGED)]
         names = {str(name): name for name in X.columns}
         shown = [names[name] for name, size in sizes.items() if size > 0.0 and name in names]
         curves = [dependence(model, X, few, name, code) for name in shown[:MAX_CURVES]]
@@ -76,6 +77,15 @@ def drivers_of(model: Any, X: Any, code: int, cautions: Any = None) -> Drivers |
         curves,
         [plain(sentence) for sentence in sentences],
     )
+
+
+def _as_pandas(X: Any) -> Any:
+    """Return a frame, such as one of Polars, as one of pandas."""
+    if hasattr(X, "iloc"):
+        return X
+    from pandas import DataFrame
+
+    return DataFrame(X.to_dict(as_series=False))
 
 
 def dependence(model: Any, X: Any, few: Any, name: Any, code: int) -> Dependence:
