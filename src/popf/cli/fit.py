@@ -26,6 +26,7 @@ Examples:
   popf fit data.csv --target stolen --id consumer -o model.popf
   popf fit data.csv --target stolen --positive yes --cost-fp 1 --cost-fn 20 -o model.popf
   popf fit data.parquet --target species --test-size 0.25 -o model.popf
+  popf fit visits.csv --target theft --time month --test-size 0.25 -o model.popf
 """
 
 
@@ -70,6 +71,9 @@ def fit(
         "Standardise features, for the paper's method and other metrics.",
         "--scale/--no-scale",
     ),
+    time: str | None = column(
+        None, "Time of each row, never a feature: --test-size then takes the latest rows."
+    ),
     test_size: float | None = option(
         None,
         "Fraction of the rows to test on, such as 0.25; rows with equal ids stay together.",
@@ -110,6 +114,7 @@ def fit(
         seed=seed,
         n_jobs=n_jobs,
         one_per=one_per,
+        time=time,
         test_size=test_size,
     )
     with stages(progress) as stage:

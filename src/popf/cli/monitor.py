@@ -60,6 +60,7 @@ def monitor(
     """
     import numpy as np
 
+    from popf.dates import read_times
     from popf.monitoring import alarms, make_series, plot_rising, rises
 
     check_output(output, [model, data], (".csv",))
@@ -80,7 +81,8 @@ def monitor(
     frame, probability = scoring.score_all(columns, progress)
     positive = table_model.layout.positive
     units = frame.groupby(ids, sort=False).ngroup().to_numpy()
-    times, time_names = _times(frame[time])
+    times, are_dates = read_times(frame[time].tolist(), f"`time` {time}")
+    time_names = dict(zip(times.tolist(), frame[time].tolist(), strict=True)) if are_dates else None
     series = make_series(units, times, probability[:, positive])
     risen = rises(series.probability, recent, history)
     if not np.isfinite(risen).any():
@@ -126,32 +128,6 @@ def monitor(
     }
     show(facts, _lines(facts, ids), json)
     return 0
-
-
-def _times(column: Any) -> tuple[Any, dict[float, str] | None]:
-    """Convert times to numbers (dates to days), and return the names of the days for the plot."""
-    import numpy as np
-    import pandas
-
-    cells = column.astype(str).str.strip()
-    numbers = pandas.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64)
-    if np.isfinite(numbers).all():
-        return numbers, None
-    # Dates without a time zone are taken as UTC.
-    dates = pandas.to_datetime(cells, format="ISO8601", errors="coerce", utc=True)
-    odd = np.flatnonzero(dates.isna())
-    if len(odd):
-        # Report a cell that is neither a number nor a date, if there is one.
-        row = next((row for row in odd if not np.isfinite(numbers[row])), odd[0])
-        what = (
-            "a number among dates" if np.isfinite(numbers[row]) else "neither a number nor a date"
-        )
-        raise ValueError(
-            f"--time: {cells[row]!r} (row {row + 1}) is {what}: write all periods as numbers, or as dates "
-            "such as 2024-05 or 2024-05-31."
-        )
-    days = ((dates - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(days=1)).to_numpy(float)
-    return days, dict(zip(days.tolist(), cells.tolist(), strict=True))
 
 
 def _list(ids: Any, times: Any, series: "Series", risen: Any, found: tuple[Any, Any, int]) -> Any:

@@ -28,6 +28,11 @@ def rank(
         None, "File for the ranked rows: CSV or Parquet; - for stdout."
     ),
     id: list[str] | None = options.IDS,
+    all_columns: bool = option(
+        False,
+        "Copy all columns to the output, so that `popf evaluate` can judge the visits.",
+        "--all-columns",
+    ),
     positive: str | None = options.POSITIVE,
     n_jobs: int = options.JOBS,
     delimiter: str | None = options.DELIMITER,
@@ -62,7 +67,10 @@ def rank(
     name = f"probability_{classes[code]}"
     gain = [] if value is None else [value, "expected_gain"]
     ids = scoring.choose_ids(id, ["rank", name, *gain])
-    values = None if value is None else _values(scoring, value)
+    if all_columns:
+        scoring.choose_ids(scoring.table.names, ["rank", name, *gain[1:]])  # for names that clash
+    scoring.table.need([value] if value else [], "value")
+    values = None if value is None else scoring.numbers(value)
     frame, probabilities = scoring.score_all(ids, progress)
     probability = probabilities[:, code]
     expected = rank_rows(probability, budget, values, visit_cost)._asdict()
@@ -73,8 +81,12 @@ def rank(
     if values is not None:
         ranked[gain[0]], ranked[gain[1]] = whole(values)[rows], gains[rows].round(6)
     if output is not None:
+        listed = ranked
+        if all_columns:
+            others = scoring.table.text().iloc[rows].set_axis(ranked.index)
+            listed = ranked.join(others[[each for each in others if each not in ranked]])
         with table_writer(output, [name]) as write:
-            write(ranked)
+            write(listed)
     facts = {
         "output": None if output is None else str(output),
         "n_rows": len(probability),
@@ -91,24 +103,6 @@ def rank(
     title = f"{ranked_rows}; positive class: {facts['positive']}"
     show(facts, [title, *_lines(facts, ranked)], json, error_stream=output == STDIO)
     return 0
-
-
-def _values(scoring: Scoring, column: str) -> Any:
-    """Read the gain of a hit in each row; raise ValueError unless all are finite."""
-    import numpy as np
-
-    from popf.tables import ColumnTypes
-
-    table = scoring.table
-    table.need([column], "value")
-    values = table.frame(ColumnTypes([column]))[column].to_numpy()
-    odd = np.flatnonzero(~np.isfinite(values))
-    if len(odd):
-        raise ValueError(
-            f"--value: column {column!r} of {table.path} has no finite number in row {odd[0] + 1}: "
-            "fill it in, for instance with 0."
-        )
-    return values
 
 
 def _lines(facts: dict[str, Any], ranked: Any) -> list[str]:

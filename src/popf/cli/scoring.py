@@ -91,6 +91,28 @@ class Scoring:
             raise ValueError(f"--id {column} holds the labels: it cannot be an id as well.")
         return column
 
+    def choose_time(self, requested: str | None) -> list[str]:
+        """Return the column with times, the one requested, else the model's; none if the table has none."""
+        self.table.need([requested] if requested else [], "time")
+        name = requested or self.model.layout.time
+        return [name] if name in self.table.names else []
+
+    def numbers(self, column: str) -> Any:
+        """Read a column that is no feature; raise ValueError unless all numbers are finite."""
+        import numpy as np
+
+        from popf.tables import ColumnTypes
+
+        table = self.table
+        values = table.frame(ColumnTypes([column]))[column].to_numpy()
+        odd = np.flatnonzero(~np.isfinite(values))
+        if len(odd):
+            raise ValueError(
+                f"column {column!r} of {table.path} has no finite number in row {odd[0] + 1}: fill it in, for "
+                "instance with 0."
+            )
+        return values
+
     def choose_class(self, requested: str | None) -> int:
         """Return the position of the positive class: the one requested, else the model's."""
         from popf.tables.columns import find_class

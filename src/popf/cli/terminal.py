@@ -155,7 +155,7 @@ def check_jobs(value: int) -> int:
 
 def as_options(text: str) -> str:
     """Replace parameters in backticks by the options of `popf fit`."""
-    names = ("id", "drop", "categorical", "one_per", "na", "decimal")
+    names = ("id", "drop", "categorical", "one_per", "na", "decimal", "time")
     return with_options(text, {name: "--" + name.replace("_", "-") for name in names})
 
 

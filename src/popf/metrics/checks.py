@@ -111,21 +111,23 @@ def as_weights(sample_weight: ArrayLike | None, y: NDArray[Any]) -> FloatArray:
     return weights
 
 
-def group_numbers(groups: ArrayLike, n_samples: int) -> tuple[Labels, IntArray]:
+def group_numbers(
+    groups: ArrayLike, n_samples: int, name: str = "groups"
+) -> tuple[Labels, IntArray]:
     """Check the groups of samples; return the distinct groups, and the number of each sample's group."""
     values: Labels = np.asarray(groups)
     if values.shape != (n_samples,):
         raise ValueError(
-            f"groups has the shape {values.shape}, but there are {n_samples} samples: give one group for each."
+            f"{name} has the shape {values.shape}, but there are {n_samples} samples: give one for each."
         )
     for row in np.flatnonzero(are_missing(values)):
-        raise ValueError(f"groups[{row}] is missing: give every sample a group, or drop it.")
+        raise ValueError(f"{name}[{row}] is missing: give every sample a {name[:-1]}, or drop it.")
     try:
         found, numbers = np.unique(values, return_inverse=True)
     except TypeError:
         raise TypeError(
-            "groups mixes values of several types, which cannot be sorted: give all of them one type, for "
-            "instance by groups.astype(str)."
+            f"{name} mixes values of several types, which cannot be sorted: give all of them one type, for "
+            f"instance by {name}.astype(str)."
         ) from None
     return found, numbers
 

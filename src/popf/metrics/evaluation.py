@@ -253,10 +253,16 @@ class Evaluation(NamedTuple):
         for two classes ``precision``, ``recall`` and ``false_alarm_rate``.
     confusion : ndarray of shape (n_classes, n_classes)
         Number of samples by true class (row) and predicted class (column).
+    promised : ndarray of shape (n_classes,)
+        Sum of the probabilities of each class: the number of its samples to expect.
+    by_period : dict of Evaluation
+        The same for the samples of each period, in order; empty without `periods`.
     """
 
     scores: dict[str, Score]
     confusion: IntArray
+    promised: FloatArray
+    by_period: "dict[Any, Evaluation]"
 
     @property
     def precision_by_class(self) -> FloatArray:
@@ -277,6 +283,7 @@ def evaluate(
     pos_label: Any = None,
     threshold: float = 0.5,
     groups: ArrayLike | None = None,
+    periods: ArrayLike | None = None,
     intervals: bool = True,
     seed: int = 0,
 ) -> Evaluation:
@@ -292,6 +299,8 @@ def evaluate(
     groups : array-like of shape (n_samples,), default=None
         The group of each sample, such as the patient if samples are visits: intervals resample whole groups.
         If samples of a group depend on each other, intervals without groups are too narrow.
+    periods : array-like of shape (n_samples,), default=None
+        The period of each sample, such as its month, to evaluate each period by itself, too.
     intervals, seed : bool and int, default=True and 0
         Whether to compute intervals, and the seed of the bootstrap.
 
@@ -330,6 +339,21 @@ def evaluate(
     confusion = np.zeros((len(classes), len(classes)), dtype=np.int64)
     np.add.at(confusion, (codes, predicted), 1)
 
+    promised, by_period = table.sum(axis=0), {}
+    if periods is not None:
+        names, numbers = group_numbers(periods, len(codes), "periods")
+        for number, name in enumerate(names.tolist()):
+            rows = numbers == number
+            by_period[name] = evaluate(
+                codes[rows],
+                table[rows],
+                labels=range(len(classes)),
+                pos_label=positive if len(classes) == 2 else None,
+                threshold=threshold,
+                groups=None if groups is None else np.asarray(groups)[rows],
+                intervals=intervals,
+                seed=seed,
+            )
     rows = np.argsort(table[:, positive], kind="stable")  # sorted, for faster sums by probability
     scores_of = _scores(codes[rows], table[rows], predicted[rows], positive)
     values = scores_of(np.ones(len(codes)))
@@ -337,7 +361,8 @@ def evaluate(
     if groups is not None:
         group_of = group_numbers(groups, len(codes))[1][rows]
     if not intervals or (groups is not None and group_of.max() == 0):
-        return Evaluation({name: Score(value) for name, value in values.items()}, confusion)
+        plain = {name: Score(value) for name, value in values.items()}
+        return Evaluation(plain, confusion, promised, by_period)
     resampled = [scores_of(weights) for weights in bootstrap_weights(group_of, seed)]
     scores = {}
     for name, value in values.items():
@@ -345,7 +370,7 @@ def evaluate(
         biased = name == "ece"
         ends = upward_biased_interval(value, drawn) if biased else percentile_interval(drawn)
         scores[name] = Score(value, *ends)
-    return Evaluation(scores, confusion)
+    return Evaluation(scores, confusion, promised, by_period)
 
 
 def chance_calibration_error(

@@ -10,9 +10,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import has_fit_parameter
 
+from popf.dates import periods_of
 from popf.display.estimators import last_step
 from popf.engine.structures import FloatArray, IntArray
 from popf.forest.metrics import choose_metric
+from popf.formatting import counted
 from popf.metrics.thresholds import HUNDREDTHS, best_threshold, count_at_thresholds
 from popf.paper.classifier import PlattOPFClassifier
 from popf.probability import ConsumptionFeatures, POPFClassifier, TableEncoder
@@ -35,6 +37,15 @@ CONVENTIONAL = (("0", "1"), ("false", "true"), ("no", "yes"), ("n", "y"))
 FOLDS = 5
 
 
+class TestRows(NamedTuple):
+    """The rows that a model was tested on."""
+
+    codes: IntArray  # the true classes, as positions
+    probability: FloatArray
+    groups: RowGroups
+    periods: tuple[list[str], IntArray] | None  # names, and the period of each row
+
+
 class Fitted(NamedTuple):
     """A fitted model, and what `popf fit` reports about it."""
 
@@ -45,8 +56,7 @@ class Fitted(NamedTuple):
     costs: dict[str, float] | None  # cost per row in cross-validation; None without costs
     gaps: dict[str, int]  # number of missing cells, by column
     rows: TrainingRows
-    # Classes, probabilities and groups of the test rows; None without them.
-    test: tuple[IntArray, FloatArray, RowGroups] | None
+    test: "TestRows | None"
     # Mean absolute contributions to the log odds of the test rows or, without these, of the training rows;
     # None for models that have none.
     importances: dict[str, float] | None
@@ -104,7 +114,12 @@ def fit_table(
     if len(held_out):
         stage(f"scoring {len(held_out):,} test rows")
         probability = model.predict_proba(rows.frame.iloc[held_out])
-        test = np.searchsorted(classes, rows.y[held_out]), probability, rows.groups.take(held_out)
+        test = TestRows(
+            np.searchsorted(classes, rows.y[held_out]),
+            probability,
+            rows.groups.take(held_out),
+            None if rows.times is None else periods_of(rows.times[held_out], rows.are_dates),
+        )
     fitted_rows = rows.frame.index[train].tolist()
     layout = Layout(
         with_role(rows.columns, "number"),
@@ -112,6 +127,7 @@ def fit_table(
         with_role(rows.columns, "date"),
         ids=list(dict.fromkeys([*options.id, *filter(None, [options.one_per])])),
         target=options.target,
+        time=options.time,
         threshold=threshold,
         positive=positive,
         threshold_from=threshold_from,
@@ -175,6 +191,8 @@ def _split_off_test_rows(rows: TrainingRows, options: FitOptions) -> tuple[Any, 
     numbers = np.arange(len(rows.y))
     if options.test_size is None:
         return numbers, numbers[:0]
+    if rows.times is not None:
+        return _split_by_time(rows, rows.times, options.test_size)
     remedy = "give more rows of this class, or leave out the class or `test_size`"
     strata = _strata(rows.groups.numbers, rows.y, "`test_size` needs", remedy)
     try:
@@ -188,6 +206,30 @@ def _split_off_test_rows(rows: TrainingRows, options: FitOptions) -> tuple[Any, 
         raise ValueError(f"`test_size`: {error}") from error
     in_test = np.isin(rows.groups.numbers, drawn)
     return numbers[~in_test], numbers[in_test]
+
+
+def _split_by_time(rows: TrainingRows, times: FloatArray, test_size: float) -> tuple[Any, Any]:
+    """Return the positions of earlier and of the latest rows; equal times stay together, and groups whole."""
+    found, codes, counts = np.unique(times, return_inverse=True, return_counts=True)
+    if len(found) == 1:
+        raise ValueError(
+            f"`time` holds one period only in all {len(times):,} rows: leave out `time` or `test_size`."
+        )
+    n_later = len(times) - np.cumsum(counts)[:-1]
+    latest = codes > np.abs(n_later - test_size * len(times)).argmin()
+    again = ~latest & np.isin(rows.groups.numbers, rows.groups.numbers[latest])
+    train = np.flatnonzero(~latest & ~again)
+    if again.any():
+        which = f"{counted(int(again.sum()), 'earlier row')} with a value of {rows.groups.id!r}"
+        rows.notes.append(f"{which} in the test rows are left out, because ids stay whole.")
+    for label in np.unique(rows.y):
+        if label not in rows.y[train]:
+            without = " without ids of the test rows" if again.any() else ""
+            raise ValueError(
+                f"`time`: no earlier row{without} is of class {label!s}: give `test_size` a smaller value, or "
+                f"leave it{' or `id`' if without else ''} out."
+            )
+    return train, np.flatnonzero(latest)
 
 
 def _positive(classes: NDArray[Any], masses: NDArray[Any], options: FitOptions) -> int:

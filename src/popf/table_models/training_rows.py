@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from popf.dates import read_times
 from popf.engine.structures import FloatArray
 from popf.forest.metrics import METRIC_NAMES
 from popf.formatting import check_choice, check_share, listed, unknown
@@ -57,8 +58,11 @@ class FitOptions:
         How to compute probabilities: by a method of `POPFClassifier`, or by the paper's, `PlattOPFClassifier`.
     linear_map, metric : str
         As in `POPFClassifier`.
+    time : str or None
+        Column with the time of each row, a number or a date; not a feature.
     test_size : float or None
-        Fraction of the rows to test on, stratified by class; rows with the same `id` stay together.
+        Fraction of the rows to test on: the latest ones if there is a `time`, else random ones, stratified by
+        class. Rows with the same `id` stay together.
     seed, n_jobs : int
     """
 
@@ -77,6 +81,7 @@ class FitOptions:
     method: str = "pooled"
     linear_map: str = "auto"
     metric: str = "euclidean"
+    time: str | None = None
     test_size: float | None = None
     seed: int = 0
     n_jobs: int | None = None
@@ -117,6 +122,8 @@ class TrainingRows(NamedTuple):
     groups: RowGroups
     readings: list[str]  # the features that are readings
     columns: list[Column]  # how each column is read
+    times: FloatArray | None
+    are_dates: bool  # whether the times are dates, in seconds since 1970
     n_read: int  # number of rows in the file
     n_weightless: int  # number of rows of weight 0, which are left out
     notes: list[str]  # possible mistakes that are not errors
@@ -130,9 +137,15 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
         problems.append("no feature column is left.")
     readings = _readings(table, numbers, options, problems)
     weight = with_role(columns, "weight")
-    known = with_role(columns, "target", "id", "one per")
+    known = with_role(columns, "target", "id", "one per", "time")
     frame = table.frame(ColumnTypes([*numbers, *weight], texts, known))
     n_read = len(frame)
+    times, are_dates = None, False
+    if options.time in frame and options.time != options.target:
+        try:
+            times, are_dates = read_times(frame[options.time].tolist(), f"`time` {options.time}")
+        except ValueError as error:
+            problems.append(str(error))
     # From here on, the index is the row in the file.
     frame = _without_zero_weights(frame, weight, table)
     n_weightless = n_read - len(frame)
@@ -144,6 +157,12 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
     if groups.id is not None:
         note = f"{groups.id!r} repeats ({groups.n_groups:,} values): rows with the same value are held out"
         notes.insert(0, f"{note} together.")
+    dates = with_role(columns, "date")
+    if options.test_size is not None and options.time is None and dates:
+        notes.append(
+            f"column {dates[0]!r} holds dates, but the test rows are drawn at random: some training rows are "
+            f"later. `time={dates[0]!r}` tests on the latest rows."
+        )
     problems += filter(None, [infinite_cells(frame[numbers], frame.index)])
     y = np.array([])
     if options.target in frame:
@@ -164,6 +183,8 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
         groups,
         readings,
         columns,
+        None if times is None else times[frame.index],
+        are_dates,
         n_read,
         n_weightless,
         notes,
@@ -205,6 +226,7 @@ def _choose_columns(table: Table, options: FitOptions) -> tuple[list[Column], li
         ("drop", "dropped", options.drop),
         ("sample_weight", "weight", [options.sample_weight]),
         ("one_per", "one per", [options.one_per]),
+        ("time", "time", [options.time]),
         ("target", "target", [options.target]),
         ("categorical", None, options.categorical),
     ):
@@ -214,7 +236,8 @@ def _choose_columns(table: Table, options: FitOptions) -> tuple[list[Column], li
                 problems.append(unknown_name)
             elif role is not None:
                 roles[name] = role
-    if options.target in (*options.id, *options.drop, options.sample_weight, options.one_per):
+    others = options.sample_weight, options.one_per, options.time
+    if options.target in (*options.id, *options.drop, *others):
         problems.append(f"column {options.target!r} is the target: remove it from other options.")
     columns = table.columns(roles, options.categorical)
     problems += [column.problem for column in columns if column.problem]
