@@ -86,3 +86,36 @@ def test_a_dash_is_standard_input_and_output(place, monkeypatch, capsys, command
     from_file = printed(capsys, *command.format("test.csv").split()).out
     assert through_pipes == from_file.replace("test.csv", "standard input")
     assert through_pipes
+
+
+def test_visits_are_compared_with_what_the_ranking_promised(place, tmp_path, capsys):
+    out, model = tmp_path / "visits.csv", place / "model.popf"
+    words = ("rank", model, place / "test.csv", "--budget", 40, "-o", out)
+    ranking = facts(capsys, *words, "--all-columns")
+    listed, test = pd.read_csv(out), pd.read_csv(place / "test.csv")
+    assert list(listed) == [
+        "rank",
+        "consumer",
+        "probability_yes",
+        "demand",
+        "load",
+        "region",
+        "stolen",
+    ]
+    both = listed.merge(test, on="consumer", suffixes=("", "_was"))
+    assert all(both[name].equals(both[f"{name}_was"]) for name in ("demand", "region", "stolen"))
+    found = facts(capsys, "evaluate", model, out)["visits"]
+    assert found["promised"] == pytest.approx(ranking["expected_hits"], abs=1e-4)
+    ends = ranking["expected_hits_lower"], ranking["expected_hits_upper"]
+    assert (found["lower"], found["upper"]) == ends
+    assert found["found"] == (listed["stolen"] == "yes").sum()
+    said = printed(capsys, "evaluate", model, out)
+    summary = f"Promised {found['promised']:.0f} hits in 40 visits, found {found['found']}; "
+    assert summary + f"{ends[0]} to {ends[1]} were to be expected." in said.out
+    assert "no random sample" in said.err
+    assert facts(capsys, "evaluate", model, place / "test.csv")["visits"] is None
+    listed.assign(probability_yes="high").to_csv(tmp_path / "odd.csv", index=False)
+    assert "column 'probability_yes'" in refused(capsys, "evaluate", model, tmp_path / "odd.csv")
+    test.assign(rank=1).to_csv(tmp_path / "clash.csv", index=False)
+    clash = refused(capsys, "rank", model, tmp_path / "clash.csv", "--all-columns", "-o", out)
+    assert "column 'rank' has the name of an output column" in clash

@@ -42,7 +42,12 @@ def test_the_latest_whole_periods_are_kept_aside_and_time_is_no_feature(files, t
     assert [row["period"] for row in found["test"]["by_period"]] == ["2018-02"]
     half = facts(capsys, *fitting(files / "visits.csv", tmp_path / "m.popf", "--test-size", 0.45))
     assert [row["period"] for row in half["test"]["by_period"]] == ["2018-01", "2018-02"]
-    assert "2018-01   100 " in printed(capsys, *fitting(files / "visits.csv", tmp_path / "m.popf", "--test-size", 0.45)).out
+    assert (
+        "2018-01   100 "
+        in printed(
+            capsys, *fitting(files / "visits.csv", tmp_path / "m.popf", "--test-size", 0.45)
+        ).out
+    )
 
 
 def test_scores_by_period_are_those_of_the_rows_of_the_period(files, capsys):

@@ -147,3 +147,26 @@ def test_the_interval_of_a_share_is_wilsons():
     assert wilson(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
     assert wilson(0.0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
     assert wilson(1.0, 20)[1] == 1.0
+
+
+def test_periods_are_evaluated_by_themselves_too():
+    y, p = forecasts(200, np.random.default_rng(0))
+    month, consumer = np.arange(200) % 3 + 1, np.arange(200) // 4
+    found = evaluate(y, p, periods=month, groups=consumer, threshold=0.3)
+    assert found.scores == evaluate(y, p, groups=consumer, threshold=0.3).scores
+    assert found.promised == pytest.approx([(1.0 - p).sum(), p.sum()])
+    assert list(found.by_period) == [1, 2, 3]
+    for name, one in found.by_period.items():
+        some = month == name
+        alone = evaluate(y[some], p[some], groups=consumer[some], threshold=0.3)
+        assert one.scores == alone.scores
+        assert one.confusion.tolist() == alone.confusion.tolist()
+    assert sum(one.promised for one in found.by_period.values()) == pytest.approx(found.promised)
+    # A period may be without one of the classes.
+    alone = evaluate(["a", "a", "b"], [0.1, 0.2, 0.3], periods=["x", "x", "y"], pos_label="b")
+    assert np.isnan(alone.by_period["x"].scores["auc"].value)
+    assert alone.by_period["x"].confusion.tolist() == [[2, 0], [0, 0]]
+    with pytest.raises(ValueError, match=r"periods has the shape \(2,\), but there are 200"):
+        evaluate(y, p, periods=[1, 2])
+    with pytest.raises(ValueError, match=r"periods\[1\] is missing: give every sample a period"):
+        evaluate([0, 1], [0.1, 0.2], periods=[1.0, np.nan])

@@ -166,6 +166,7 @@ def evaluation_facts(
         "precision_by_class": evaluation.precision_by_class,
         "recall_by_class": evaluation.recall_by_class,
         "by_period": by_period,
+        "visits": None,
     }
 
 
