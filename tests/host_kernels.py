@@ -90,12 +90,11 @@ class HostKernels(HostDecider):
         costs = np.where(weights > 0.0, np.maximum(floors, np.sqrt(squared)), np.inf)
         low, sums = state
         lower = np.minimum(low, costs.min(axis=1))
-        flat = taus.ravel()
         some = np.isfinite(lower)
         moved = some & np.isfinite(low)
-        sums[moved] *= np.exp((lower[moved] - low[moved])[:, None] / flat)
+        sums[moved] *= np.exp((lower[moved] - low[moved])[:, None] / taus)
         low[:] = lower
-        for j, tau in enumerate(flat):
+        for j, tau in enumerate(taus):
             sums[some, j] += np.exp((lower[some, None] - costs[some]) / tau) @ weights
 
 

@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-from popf.engine.conquest import EuclideanConquest, ScannedNodes
+from popf.engine.conquest import EuclideanConquest
 from popf.engine.distances import rows_per_block
 from popf.engine.points import DistinctPoints
+from popf.engine.scanned_nodes import ScannedNodes
 from popf.engine.structures import Resources
 from popf.forest.metrics import choose_metric
 from strategies import KINDS, bounded, random_points, seeds, size

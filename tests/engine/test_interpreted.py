@@ -48,7 +48,7 @@ def test_sums(interpret):
     n = 3 * LANES
     X, codes = rng.normal(size=(n, 3)), rng.integers(0, 2, n)
     costs, weights, queries = rng.random(n), rng.integers(1, 4, n) * 1.0, rng.normal(size=(6, 3))
-    taus = 2.0 * 0.5 ** np.arange(9)[None]
+    taus = 2.0 * 0.5 ** np.arange(9)
     space = CompetingSpace.build(X, codes, costs, weights)
     nodes = CompetingNodes.build(codes, costs, weights)
     D = np.sqrt(naive.squared_distances(queries, X[nodes.order]))

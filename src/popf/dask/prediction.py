@@ -19,8 +19,9 @@ from scipy.special import logsumexp
 from popf.dask.blocks import concatenate
 from popf.dask.cluster import Settings, load
 from popf.dask.sources import check_chunk
-from popf.engine.conquest import EuclideanConquest, ScannedNodes
+from popf.engine.conquest import EuclideanConquest
 from popf.engine.points import collapse_duplicates
+from popf.engine.scanned_nodes import ScannedNodes
 from popf.engine.structures import FloatArray
 from popf.forest.validation import to_host
 from popf.probability.forest_component import SoftCompetition
@@ -57,7 +58,7 @@ class Part:
     def sums(self, X: FloatArray, taus: FloatArray) -> FloatArray:
         """Compute log sums of exponentials of path costs, of shape (n_samples, n_classes, n_bandwidths)."""
         masses = np.bincount(self.codes, weights=self.block.weights)
-        logs = np.full((len(X), self.settings.n_classes, taus.size), -np.inf)
+        logs = np.full((len(X), self.settings.n_classes, len(taus)), -np.inf)
         scores = self._competition.scores(X, taus, self.settings.resources)
         logs[:, self.present] = scores + np.log(masses)[:, None]
         return logs

@@ -6,6 +6,7 @@ Data flows in one direction, through the stages of the paper (Section 2). ``trai
 ``prototypes``   the samples on the borders between the classes
 ``competition``  the prototypes conquer the training samples: path costs, predecessors and roots
 ``conquest``     the training sample that conquers each new sample
+``scanned_nodes``  the same for metrics that are not Euclidean
 ``soft_scores``  soft minima over all paths to a sample, from which probabilities are computed
 ``large_sums``   the same for large forests, faster and less exact
 

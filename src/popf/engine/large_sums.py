@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from popf.engine.runtime.jit import helper, jit
-from popf.engine.runtime.simd import GROUP, LANES, sum_paths
+from popf.engine.runtime.simd import LANES
+from popf.engine.runtime.simd_sums import GROUP, sum_paths
 from popf.engine.structures import BoolArray, FloatArray, IntArray, ceil_div
 
 SingleArray = NDArray[np.float32]

@@ -5,8 +5,8 @@ soft minimum, ``m_k = -log(mean over v in k of exp(-c_v / tau))``; as tau goes t
 smallest score becomes the one that conquers. Exponentials are computed relative to the cheapest path of the
 class so far, so that no score overflows or underflows, however small tau is.
 
-Bandwidths form an array of shape (n_chains, n_halvings); each is half of the one before it in its row, so that
-nine of them cost one exponential. Scores have the shape (n_queries, n_classes, n_chains, n_halvings).
+Each bandwidth of `taus` is half of the one before, so that nine of them, a chain, cost one exponential. Scores
+have the shape (n_queries, n_classes, n_bandwidths).
 
 `CompetingSpace` sums over Euclidean distances, `CompetingNodes` over blocks of distances of any metric.
 """
@@ -17,9 +17,9 @@ import numpy as np
 
 from popf.engine.large_sums import MAX_TAU, MIN_TAU, SingleNodes, scores_of_large
 from popf.engine.runtime.jit import helper, jit
-from popf.engine.runtime.simd import (
+from popf.engine.runtime.simd import LANES
+from popf.engine.runtime.simd_sums import (
     CHAIN,
-    LANES,
     QUERIES,
     WIDTH,
     add_chain,
@@ -63,45 +63,37 @@ def _add_paths(scratch, row, size, weights, start, taus):
     There are `size` costs, a multiple of eight, with ``weights[start : start + size]``.
     """
     costs, sums = scratch.costs, scratch.sums
-    n_chains, n_halvings = taus.shape
     low, least = scratch.low[row], smallest(costs, row, size)
     if least < low:
         # A cheaper path: rescale the sums relative to it.
         if low < np.inf:
-            for chain in range(n_chains):
-                for half in range(n_halvings):
-                    factor = np.exp((least - low) / taus[chain, half])
-                    total = sums[row, chain * n_halvings + half]
-                    for lane in range(WIDTH):
-                        total[lane] *= factor
+            for i in range(len(taus)):
+                factor = np.exp((least - low) / taus[i])
+                for lane in range(WIDTH):
+                    sums[row, i, lane] *= factor
         low = least
         scratch.low[row] = low
     if low == np.inf:  # all path costs are infinite
         return
-    for chain in range(n_chains):
-        first, rate = chain * n_halvings, -1.0 / taus[chain, 0]
-        if n_halvings == CHAIN:
-            add_chain(costs, row, size, weights, start, low, rate, sums, first)
-            continue
-        for half in range(n_halvings):
-            rate = -1.0 / taus[chain, half]
-            add_exponentials(costs, row, size, weights, start, low, rate, sums, first + half)
+    if len(taus) == CHAIN:
+        add_chain(costs, row, size, weights, start, low, -1.0 / taus[0], sums, 0)
+        return
+    for i in range(len(taus)):
+        add_exponentials(costs, row, size, weights, start, low, -1.0 / taus[i], sums, i)
 
 
 @jit
 def _write_scores(scratch, mass, taus, scores):
     """Write the scores of the first queries from their sums; `mass` is the sum of the weights of the class."""
-    n_chains, n_halvings = taus.shape
     for row in range(len(scores)):
         low = scratch.low[row]
         if low == np.inf:
             continue
-        for chain in range(n_chains):
-            for half in range(n_halvings):
-                total = 0.0
-                for lane in range(WIDTH):
-                    total += scratch.sums[row, chain * n_halvings + half, lane]
-                scores[row, chain, half] = low / taus[chain, half] - np.log(total / mass)
+        for i in range(len(taus)):
+            total = 0.0
+            for lane in range(WIDTH):
+                total += scratch.sums[row, i, lane]
+            scores[row, i] = low / taus[i] - np.log(total / mass)
 
 
 class CompetingNodes(NamedTuple):
@@ -125,10 +117,10 @@ class CompetingNodes(NamedTuple):
         self, blocks: BlockOfDistances, n_queries: int, taus: FloatArray, rows: int, n_threads: int
     ) -> FloatArray:
         """Compute the scores of queries, in blocks of `rows`."""
-        scores = np.full((n_queries, len(self.masses), *taus.shape), np.inf)
+        scores = np.full((n_queries, len(self.masses), len(taus)), np.inf)
 
         def scan(start: int, stop: int) -> None:
-            scratch = _scratch_for(1, taus.size)
+            scratch = _scratch_for(1, len(taus))
             _compete_at_distances(blocks(start, stop), self, taus, scratch, scores[start:stop])
 
         map_chunks(scan, n_queries, rows, n_threads)
@@ -214,16 +206,16 @@ class CompetingSpace(NamedTuple):
 
     def scores(self, queries: FloatArray, taus: FloatArray, n_threads: int = 1) -> FloatArray:
         """Compute the scores of queries, which must have the scale of the samples."""
-        scores = np.full((len(queries), len(self.masses), *taus.shape), np.inf)
+        scores = np.full((len(queries), len(self.masses), len(taus)), np.inf)
         n_chunks = int(np.diff(self.classes).max())
-        single = self.single if taus.size == 1 and MIN_TAU <= taus[0, 0] <= MAX_TAU else None
+        single = self.single if len(taus) == 1 and MIN_TAU <= taus[0] <= MAX_TAU else None
 
         def compete(start: int, stop: int) -> None:
-            scratch, bounds = _scratch_for(QUERIES, taus.size), np.empty((QUERIES, n_chunks))
+            scratch, bounds = _scratch_for(QUERIES, len(taus)), np.empty((QUERIES, n_chunks))
             here, some = queries[start:stop], np.arange(start, stop)
             if single is not None:
-                own = scores[start:stop, :, 0, 0]
-                again = scores_of_large(self, single, here, float(taus[0, 0]), own)
+                own = scores[start:stop, :, 0]
+                again = scores_of_large(self, single, here, float(taus[0]), own)
                 here, some = here[again], some[again]
             found = np.full((len(some), *scores.shape[1:]), np.inf)
             _compete_in_space(self, here, taus, bounds, scratch, found)
@@ -256,14 +248,12 @@ def _is_negligible(bound, scratch, row, taus, mass):
     low = scratch.low[row]
     if bound <= low:
         return False
-    n_chains, n_halvings = taus.shape
-    for chain in range(n_chains):
-        for half in range(n_halvings):
-            total = 0.0
-            for lane in range(WIDTH):
-                total += scratch.sums[row, chain * n_halvings + half, lane]
-            if mass * np.exp((low - bound) / taus[chain, half]) > ERROR * total:
-                return False
+    for i in range(len(taus)):
+        total = 0.0
+        for lane in range(WIDTH):
+            total += scratch.sums[row, i, lane]
+        if mass * np.exp((low - bound) / taus[i]) > ERROR * total:
+            return False
     return True
 
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import networkx
     import pandas
 
-    from popf.engine.conquest import EuclideanConquest, ScannedNodes
+    from popf.engine.conquest import EuclideanConquest
+    from popf.engine.scanned_nodes import ScannedNodes
     from popf.forest.metrics import Metric
 
 
@@ -223,8 +224,9 @@ class OptimumPathForest:
     def _indexed(self, resources: Resources) -> "EuclideanConquest | ScannedNodes":
         """Return the index for conquest, built on first use."""
         if self._index is None:
-            from popf.engine.conquest import EuclideanConquest, ScannedNodes
+            from popf.engine.conquest import EuclideanConquest
             from popf.engine.points import distinct_points
+            from popf.engine.scanned_nodes import ScannedNodes
 
             samples, costs = self._samples, self._trained.forest.costs
             if samples is None and not self.metric.precomputed:

@@ -17,7 +17,7 @@ import numpy as np
 from popf.engine.conquest import FAR
 from popf.engine.distances import kernel_blocks, rows_per_block
 from popf.engine.points import scaled_copy
-from popf.engine.runtime.simd import CHAIN
+from popf.engine.runtime.simd_sums import CHAIN
 from popf.engine.soft_scores import CompetingNodes, CompetingSpace
 from popf.engine.structures import BlockOfDistances, BoolArray, FloatArray, IntArray, Resources
 from popf.forest.metrics import Metric
@@ -116,9 +116,8 @@ class SoftCompetition:
     def scores(self, new: FloatArray, taus: FloatArray, resources: Resources) -> FloatArray:
         """Compute the scores of new samples at several bandwidths: (n_samples, n_classes, n_bandwidths).
 
-        With precomputed distances, `new` are the distances to the forest's samples. `taus` has the shape
-        (n_chains, 1 or 9), and in a row each bandwidth is half of the one before. Scores are in the order of
-        the flattened array.
+        With precomputed distances, `new` are the distances to the forest's samples. There are at most nine
+        bandwidths `taus`, each half of the one before.
         """
         taus, nodes, n_threads = np.ldexp(taus, -self._exponent), self._nodes, resources.n_threads
         found: FloatArray
@@ -129,7 +128,7 @@ class SoftCompetition:
             found = nodes.scores(self._scaled(new), taus, n_threads)
         else:
             found = self._backend.soft_scores(nodes, self._scaled(new), taus)
-        return -found.reshape(*found.shape[:2], -1)
+        return -found
 
     def _scaled(self, new: FloatArray) -> FloatArray:
         """Scale new samples like the training samples."""
@@ -189,7 +188,7 @@ def hold_out_forest(
     # In one unit, because that of a few values may differ much from fold to fold.
     taus = bandwidths(float(np.mean(units)))
     for (codes, _, _, queries), competition in zip(every_split, competitions, strict=True):
-        own = competition.scores(queries, taus[None], growing.resources)
+        own = competition.scores(queries, taus, growing.resources)
         every = np.full((len(queries), splits[0].fold.n_classes, own.shape[2]), MIN_SCORE)
         every[:, np.unique(codes)] = np.maximum(own, MIN_SCORE)
         scores.append(every[:, labels.classes])

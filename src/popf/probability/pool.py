@@ -141,7 +141,7 @@ class FittedPool(NamedTuple):
         Rows are computed in blocks, which bounds the memory and changes no bit of the result.
         """
         found = np.empty((len(new), len(self.classes)))
-        taus = np.array([[self.forest.bandwidth]])
+        taus = np.array([self.forest.bandwidth])
         n_rows = max(MIN_ROWS, BLOCK_VALUES // new.shape[1])
         for start in range(0, len(new), n_rows):
             rows, scores = new[start : start + n_rows], None

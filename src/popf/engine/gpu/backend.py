@@ -310,7 +310,7 @@ class GpuBackend:
         self, samples: FloatArray, codes: IntArray, costs: FloatArray, weights: FloatArray
     ) -> CompetingPoints:
         """Sort training nodes of the classes 0, 1, ..., for `soft_scores`."""
-        return CompetingPoints.build(samples, codes, costs, weights)
+        return CompetingPoints.build(samples, codes, costs, weights, self.kernels)
 
     def soft_scores(
         self, nodes: CompetingPoints, queries: FloatArray, taus: FloatArray

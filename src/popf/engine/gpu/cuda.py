@@ -217,10 +217,10 @@ class CudaKernels:
         state: Pair,
     ) -> None:
         """Add the exponentials of path costs to the sums of a class."""
-        assert taus.shape[1] <= 9  # the sums of a chain are kept in registers
+        assert len(taus) <= 9  # their sums are kept in registers
         sizes = (*products.shape, queries[0].shape[1])
-        chains = (self.put(taus), *taus.shape)
-        self._run("add_terms", products, *queries, *nodes, *sizes, *chains, *state)
+        bandwidths = self.put(taus), len(taus)
+        self._run("add_terms", products, *queries, *nodes, *sizes, *bandwidths, *state)
 
     def _run(self, name: str, of_rows: Array, *arguments: Any) -> None:
         """Launch a kernel with one warp for each row of its first argument."""

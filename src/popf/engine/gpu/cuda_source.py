@@ -206,13 +206,12 @@ extern "C" __global__ void add_terms(
     const double* products, const double* queries, const double* norms, const double* least,
     const double* points, const double* column_norms, const double* floors, const double* weights,
     integer n_rows, integer n_columns, integer d,
-    const double* taus, integer n_chains, integer n_halvings, double* low, double* sums)
+    const double* taus, integer n_sums, double* low, double* sums)
 {
     A_WARP_FOR_EACH_ROW
     const double* p = products + row * n_columns;
     const double* x = queries + row * d;
     double norm = norms[row], small = least[row];
-    integer n_sums = n_chains * n_halvings;
     double lowest = INFINITY;
     for (integer c = lane; c < n_columns; c += 32) {
         if (weights[c] > 0.0)
@@ -229,26 +228,25 @@ extern "C" __global__ void add_terms(
     }
     if (before == INFINITY) return;
     __syncwarp();
-    for (integer chain = 0; chain < n_chains; ++chain) {
-        double total[9];
-        for (int j = 0; j < 9; ++j) total[j] = 0.0;
-        double rate = -1.0 / taus[chain * n_halvings];
-        for (integer c = lane; c < n_columns; c += 32) {
-            double weight = weights[c];
-            if (weight <= 0.0) continue;
-            double cost = path_cost(p[c], norm, column_norms[c], small, floors[c], x, points + c * d, d);
-            double factor = exp((cost - before) * rate);
-            #pragma unroll
-            for (int j = 0; j < 9; ++j) {
-                if (j < n_halvings) { total[j] += weight * factor; factor *= factor; }
-            }
-        }
+    double total[9];
+    for (int j = 0; j < 9; ++j) total[j] = 0.0;
+    double rate = -1.0 / taus[0];
+    for (integer c = lane; c < n_columns; c += 32) {
+        double weight = weights[c];
+        if (weight <= 0.0) continue;
+        double cost = path_cost(p[c], norm, column_norms[c], small, floors[c], x, points + c * d, d);
+        // Each bandwidth is half of the one before, so its exponential is the square.
+        double factor = exp((cost - before) * rate);
         #pragma unroll
         for (int j = 0; j < 9; ++j) {
-            if (j < n_halvings) {
-                double all = warp_sum(total[j]);
-                if (lane == 0) sums[row * n_sums + chain * n_halvings + j] += all;
-            }
+            if (j < n_sums) { total[j] += weight * factor; factor *= factor; }
+        }
+    }
+    #pragma unroll
+    for (int j = 0; j < 9; ++j) {
+        if (j < n_sums) {
+            double all = warp_sum(total[j]);
+            if (lane == 0) sums[row * n_sums + j] += all;
         }
     }
     if (lane == 0) low[row] = before;

@@ -1,4 +1,5 @@
 """Infrastructure for kernels, independent of forests.
 
-``jit`` compiles and caches kernels, ``simd`` provides vector instructions, ``threads`` runs chunks of work.
+``jit`` compiles and caches kernels, ``simd`` and ``simd_sums`` provide vector
+instructions, ``threads`` runs chunks of work.
 """
