@@ -7,6 +7,7 @@ hashed ranks, modulo 2^64, which are the same in any order of summation. Folds d
 the order of these keys, as if at random.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,8 @@ ENOUGH, N_HELD_OUT = 8_000, 5_000
 MAX_SAMPLES = 50_000
 #: Minimum number of samples per class in a subsample, unless the class has fewer.
 MIN_PER_CLASS = 20
+#: Values that are hashed at a time.
+BLOCK_VALUES = 1 << 15
 #: Copies are dealt to folds one by one if there are fewer distinct samples than this, or if the classes of two
 #: copies differ at least this often, as a fraction of how often those of any two samples do.
 FEW_DISTINCT, DISAGREEMENT = 20, 0.1
@@ -171,8 +174,10 @@ def find_keys(
     np.add.at(start, points, hash64(own ^ hash64(of_class)[codes]))
     keys = start
     for _ in range(2):
-        columns = [hash64(column ^ keys).sum(dtype=np.uint64) for column in values.T]
-        keys = start + _sum_of_hashes(values, np.array(columns, dtype=np.uint64))
+        columns = np.zeros(values.shape[1], np.uint64)
+        for rows, block in _blocks(values):
+            columns += hash64(block ^ keys[rows]).sum(axis=1, dtype=np.uint64)
+        keys = start + _sum_of_hashes(values, columns)
     return keys[points], np.argsort(columns)
 
 
@@ -211,9 +216,17 @@ def _ranks(column: FloatArray) -> Keys:
 
 def _sum_of_hashes(values: Keys, columns: Keys) -> Keys:
     keys = np.zeros(len(values), dtype=np.uint64)
-    for column, key in zip(values.T, columns, strict=True):
-        keys += hash64(column ^ key)
+    for rows, block in _blocks(values):
+        keys[rows] = hash64(block ^ columns[:, None]).sum(axis=0, dtype=np.uint64)
     return keys
+
+
+def _blocks(values: Keys) -> Iterator[tuple[slice, Keys]]:
+    """Yield rows, in blocks that stay in the cache, and their values by column."""
+    size = max(1, BLOCK_VALUES // values.shape[1])
+    for start in range(0, len(values), size):
+        rows = slice(start, start + size)
+        yield rows, np.ascontiguousarray(values[rows].T)
 
 
 def merge_samples(
