@@ -254,6 +254,16 @@ def test_every_public_name_has_a_docstring_and_an_example_of_its_own_or_of_anoth
         assert known, f"{whole} has no example"
 
 
+def test_help_shows_names_of_types_and_not_the_unions_behind_them():
+    for package, name, item in public_names():
+        methods = vars(item).values() if inspect.isclass(item) else ()
+        for function in (item, *filter(inspect.isfunction, methods)):
+            with contextlib.suppress(ValueError):  # exceptions have no signature
+                for parameter in inspect.signature(function).parameters.values():
+                    shown = inspect.formatannotation(parameter.annotation)
+                    assert len(shown) < 150, f"{package}.{name}: {parameter}"
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 @pytest.mark.usefixtures("no_windows")
 def test_examples_run(example, capsys):

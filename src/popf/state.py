@@ -27,6 +27,8 @@ every value of a state, which may come from anywhere, is checked against it::
 A state holds arrays of numbers or text, numbers, text, None, lists and dicts of these, and other estimators.
 """
 
+import builtins
+import sys
 import types
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -330,12 +332,22 @@ def specs_of(kind: Any) -> dict[str, Spec]:
     hints = {
         name: hint
         for base in reversed(kind.__mro__)
-        for name, hint in get_annotations(base).items()
+        for name, hint in get_annotations(base, eval_str=True, locals=_Names(base)).items()
         if not estimator or _is_described(hint)
     }
     return {
         name: _spec(hints[name]) for name in (hints if estimator else signature(kind).parameters)
     }
+
+
+class _Names(dict[str, Any]):
+    """The names of the module of a class; those imported for type checkers only stand for any type."""
+
+    def __init__(self, kind: Any) -> None:
+        super().__init__(vars(builtins) | vars(sys.modules[kind.__module__]))
+
+    def __missing__(self, name: str) -> Any:
+        return Any
 
 
 def _is_described(hint: Any) -> bool:

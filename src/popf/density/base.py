@@ -1,5 +1,7 @@
 """Base class of the density estimators: checks, growing the forest, and claiming new samples."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 class DensityEstimator(StateMixin, BaseEstimator):  # type: ignore[misc]
     """An estimator whose ``forest_`` is a `DensityForest`."""
 
-    forest_: Annotated["DensityForest", Part("popf.density.forest.DensityForest")]
+    forest_: Annotated[DensityForest, Part("popf.density.forest.DensityForest")]
 
     @property
     def n_neighbors_(self) -> int:
@@ -56,25 +58,25 @@ class DensityEstimator(StateMixin, BaseEstimator):  # type: ignore[misc]
         check_integer("`max_neighbors`", self.max_neighbors, 1)
         resources_of(self)
 
-    def _begin(self) -> "Metric":
+    def _begin(self) -> Metric:
         """Discard an earlier fit, in case this one fails, check the parameters, and return the metric."""
         self.__dict__.pop("forest_", None)
         self.check_parameters()
         return self._chosen_metric()
 
-    def _chosen_metric(self) -> "Metric":
+    def _chosen_metric(self) -> Metric:
         from popf.forest.metrics import choose_metric
 
         return choose_metric(self.metric, self.metric_params)
 
-    def _cluster(self, X: ArrayLike, metric: "Metric", **removal: float) -> "Grown":
+    def _cluster(self, X: ArrayLike, metric: Metric, **removal: float) -> Grown:
         """Check unlabelled samples and grow their forest."""
         samples = validate_data(self, to_host(X), dtype=np.float64, order="C", ensure_min_samples=2)
         return self._grow(samples, None, metric, **removal)
 
     def _grow(
-        self, samples: FloatArray, codes: IntArray | None, metric: "Metric", **removal: float
-    ) -> "Grown":
+        self, samples: FloatArray, codes: IntArray | None, metric: Metric, **removal: float
+    ) -> Grown:
         from popf.density.forest import Removal, grow_forest
 
         return grow_forest(
@@ -87,7 +89,7 @@ class DensityEstimator(StateMixin, BaseEstimator):  # type: ignore[misc]
             resources_of(self),
         )
 
-    def _claim(self, X: ArrayLike) -> "Claims":
+    def _claim(self, X: ArrayLike) -> Claims:
         """Check new samples and find the nodes that claim them."""
         check_is_fitted(self)
         new = validate_new(self, X, self.forest_.metric, np.arange(len(self.forest_.node_of)))
@@ -96,5 +98,5 @@ class DensityEstimator(StateMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")
 
-    def __sklearn_tags__(self) -> "Tags":
+    def __sklearn_tags__(self) -> Tags:
         return set_metric_tags(super().__sklearn_tags__(), self.metric)

@@ -1,5 +1,7 @@
 """The Optimum-Path Forest classifier on a nearest-neighbour graph."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Self
 

@@ -1,5 +1,7 @@
 """Clustering by optimum paths from the maxima of a density."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Self
 

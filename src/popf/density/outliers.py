@@ -1,5 +1,7 @@
 """Detection of outliers: samples with low density compared with their cluster."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -164,7 +166,7 @@ class OPFOutlierDetector(OutlierMixin, DensityEstimator):  # type: ignore[misc]
         return scores
 
 
-def _relative_density(forest: "DensityForest", raw: FloatArray, nodes: IntArray) -> FloatArray:
+def _relative_density(forest: DensityForest, raw: FloatArray, nodes: IntArray) -> FloatArray:
     """Divide unscaled densities by the median density of the clusters of `nodes`."""
     from scipy import ndimage
 

@@ -1,5 +1,7 @@
 """Displays of the probability of one class: reliability curve, and scores and cost by threshold."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Self
 

@@ -1,5 +1,7 @@
 """Display of the forest: arcs, prototypes, decision regions, and the path of one sample."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, Self

@@ -1,5 +1,7 @@
 """Display of the function that the paper's fit minimises over A and B, with the paths of solvers."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Self
 

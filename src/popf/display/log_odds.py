@@ -1,5 +1,7 @@
 """Display of the log odds of one sample as a sum of baseline, forest and features."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace

@@ -4,6 +4,8 @@
 They are for comparison, never targets: some accuracies cannot come from a working classifier (`signs_of`).
 """
 
+from __future__ import annotations
+
 import csv
 import io
 import math

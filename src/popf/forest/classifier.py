@@ -1,5 +1,7 @@
 """The Optimum-Path Forest classifier."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Annotated, Any, Self
@@ -32,7 +34,7 @@ from popf.state import Labels, Part, Sizes, StateError, StateMixin
 def _of_forest(name: str, doc: str) -> Any:
     """Return a property that reads an attribute of the fitted ``forest_``."""
 
-    def get(self: "OPFClassifier") -> Any:
+    def get(self: OPFClassifier) -> Any:
         check_is_fitted(self)
         return getattr(self.forest_, name)
 

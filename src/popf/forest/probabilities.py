@@ -1,5 +1,7 @@
 """Logits, whose softmax gives the probabilities, and the base class of classifiers that compute them."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from functools import reduce
 from typing import TYPE_CHECKING, Annotated, Any
@@ -110,8 +112,19 @@ class ForestProbabilities(StateMixin, ClassifierMixin, BaseEstimator):  # type: 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "opf_")
 
-    def __sklearn_tags__(self) -> "Tags":
+    def __sklearn_tags__(self) -> Tags:
         return set_metric_tags(super().__sklearn_tags__(), self.metric)
+
+
+def smoothed_targets(
+    codes: IntArray, weights: FloatArray, n_classes: int, smoothing: float
+) -> FloatArray:
+    r"""Compute Platt's targets :math:`(N_k + a) / (N_k + 2a)`; the other classes share the rest equally."""
+    own = np.bincount(codes, weights=weights)[codes]
+    total, rest = own + 2.0 * smoothing, smoothing / (n_classes - 1)
+    targets = np.repeat((rest / total)[:, None], n_classes, axis=1)
+    targets[np.arange(len(own)), codes] = (own + smoothing) / total
+    return targets
 
 
 def log_softmax(logits: FloatArray) -> FloatArray:

@@ -1,5 +1,7 @@
 """Prune a forest to the samples that a validation set needs."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """The semi-supervised Optimum-Path Forest classifier."""
 
+from __future__ import annotations
+
 from typing import Any, Self
 
 import numpy as np

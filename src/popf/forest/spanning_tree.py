@@ -1,5 +1,7 @@
 """The minimum spanning tree of samples, and single-linkage clustering from it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -124,8 +126,8 @@ def _sorted_tree(X: ArrayLike, min_samples: int, *settings: Any) -> SpanningTree
 
 
 def grow_tree(
-    samples: FloatArray, metric: "Metric", resources: Resources, algorithm: str = "auto"
-) -> "tuple[SpanningTree, Metric, int, str]":
+    samples: FloatArray, metric: Metric, resources: Resources, algorithm: str = "auto"
+) -> tuple[SpanningTree, Metric, int, str]:
     """Compute the spanning tree; return it with unsorted edges, the fitted metric, exponent and algorithm."""
     from popf.engine.mst import prim
     from popf.engine.training import choose_algorithm, euclidean_tree

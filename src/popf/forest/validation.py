@@ -1,5 +1,7 @@
 """Validation of parameters, samples, labels and weights for all estimators, and the choice of the device."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -55,7 +57,7 @@ class LabelledSamples:
 class TrainingData(LabelledSamples):
     """Labelled samples, or their distances if the metric is precomputed, with metric, device and resources."""
 
-    metric: "Metric"
+    metric: Metric
     device: str
     resources: Resources
 
@@ -78,14 +80,14 @@ def validate_training(
     return TrainingData(**vars(data), metric=metric, device=device, resources=resources)
 
 
-def validate_parameters(estimator: Any, X: Any) -> "tuple[Metric, str, Resources]":
+def validate_parameters(estimator: Any, X: Any) -> tuple[Metric, str, Resources]:
     """Check the parameters of `OPFClassifier`; return the metric, the device and the resources."""
     metric = checked_metric(estimator)
     device = choose_device(estimator.device, X, metric, estimator.algorithm)
     return metric, device, resources_of(estimator)._replace(backend=backend_for(device))
 
 
-def checked_metric(estimator: Any) -> "Metric":
+def checked_metric(estimator: Any) -> Metric:
     """Return the metric of an estimator, after checking that its algorithm supports it."""
     from popf.forest.metrics import choose_metric
 
@@ -144,7 +146,7 @@ def validate_groups(groups: Any, X: Any, rows: IntArray) -> IntArray | None:
     return numbers
 
 
-def validate_new(estimator: Any, X: ArrayLike, metric: "Metric", rows: IntArray) -> FloatArray:
+def validate_new(estimator: Any, X: ArrayLike, metric: Metric, rows: IntArray) -> FloatArray:
     """Check new samples; of precomputed distances, keep only the columns `rows` of the training samples."""
     new: FloatArray
     try:
@@ -201,7 +203,7 @@ def check_precomputed(D: FloatArray) -> FloatArray:
     return upper
 
 
-def check_algorithm(algorithm: str, metric: "Metric") -> None:
+def check_algorithm(algorithm: str, metric: Metric) -> None:
     """Raise ValueError unless `algorithm` is known and supports the metric."""
     if algorithm not in ALGORITHMS:
         names = ", ".join(map(repr, ALGORITHMS))
@@ -238,7 +240,7 @@ def n_bytes_of(working_memory: Any) -> int:
     return int(float(working_memory) * 2**20)
 
 
-def set_metric_tags(tags: "Tags", metric: Any) -> "Tags":
+def set_metric_tags(tags: Tags, metric: Any) -> Tags:
     """Set the tags `pairwise` and `positive_only` according to the metric."""
     from popf.engine.distances import KERNELS
     from popf.forest.metrics import ALIASES
@@ -348,7 +350,7 @@ def to_device_of(array: Any, values: ArrayT) -> ArrayT:
     return moved
 
 
-def choose_device(device: str | None, X: Any, metric: "Metric", algorithm: str) -> str:
+def choose_device(device: str | None, X: Any, metric: Metric, algorithm: str) -> str:
     """Check `device` against the other parameters; None selects the device that holds X."""
     if device is None:
         supported = metric.euclidean and algorithm in ("auto", "brute")

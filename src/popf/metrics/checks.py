@@ -1,5 +1,7 @@
 """Validation of the arguments of metrics: labels, probabilities, weights and groups."""
 
+from __future__ import annotations
+
 from numbers import Real
 from typing import Any
 

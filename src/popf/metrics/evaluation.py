@@ -1,5 +1,7 @@
 """Metrics of labels and probabilities: one by one, and all at once with 95 % intervals."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
@@ -262,7 +264,7 @@ class Evaluation(NamedTuple):
     scores: dict[str, Score]
     confusion: IntArray
     promised: FloatArray
-    by_period: "dict[Any, Evaluation]"
+    by_period: dict[Any, Evaluation]
 
     @property
     def precision_by_class(self) -> FloatArray:

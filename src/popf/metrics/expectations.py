@@ -1,5 +1,7 @@
 """What calibrated probabilities promise, before labels are known."""
 
+from __future__ import annotations
+
 import warnings
 from typing import Any
 

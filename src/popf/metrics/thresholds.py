@@ -1,5 +1,7 @@
 """Metrics as functions of a threshold and the best threshold, and metrics of the k highest scores."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 

@@ -1,5 +1,7 @@
 """How new rows differ from the training rows of a model, and what to expect of their probabilities."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -4,6 +4,8 @@ Consumers are compared only with their own past, so one whose probability is alw
 known) does not raise alarms again and again.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

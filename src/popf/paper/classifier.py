@@ -1,5 +1,7 @@
 """The paper's probabilistic Optimum-Path Forest classifier."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Self

@@ -5,6 +5,8 @@ sum. The minus is an error: of equation 9 it has already been used. Minimising F
 the box and swaps the classes.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +16,7 @@ from scipy.special import expit
 from sklearn.utils import check_array
 
 from popf.engine.structures import FloatArray
+from popf.forest.probabilities import smoothed_targets
 from popf.formatting import check_real
 
 # Number of values of q computed at a time; a few arrays of this size fit into the L2 cache.
@@ -50,9 +53,7 @@ def platt_targets(
     positive = _as_vector(y, "y") > 0.0
     check_real("smoothing", smoothing, 0.0, strictly=True)
     w = _as_weights(weights, positive.size)
-    n_positive, n_negative = float(w[positive].sum()), float(w[~positive].sum())
-    a = smoothing
-    return np.where(positive, (n_positive + a) / (n_positive + 2.0 * a), a / (n_negative + 2.0 * a))
+    return smoothed_targets(positive.astype(np.int64), w, 2, smoothing)[:, 1]
 
 
 def platt_probability(f: ArrayLike, theta: ArrayLike) -> FloatArray:

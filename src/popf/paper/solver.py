@@ -1,5 +1,7 @@
 """Common parts of the solvers: the box, the start, the history of a search."""
 
+from __future__ import annotations
+
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable

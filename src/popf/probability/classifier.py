@@ -1,5 +1,7 @@
 """The probabilistic Optimum-Path Forest classifier."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -38,7 +40,7 @@ METHODS = ("pooled", "forest")
 def _of_pool(path: str, doc: str) -> Any:
     """Create a property for a fitted attribute that is stored in the pool, at the dotted `path`."""
 
-    def get(self: "PoolAttributes") -> Any:
+    def get(self: PoolAttributes) -> Any:
         if "pool_" not in self.__dict__:
             raise AttributeError("only available after fit.")
         return attrgetter(path)(self.pool_)
@@ -49,7 +51,7 @@ def _of_pool(path: str, doc: str) -> Any:
 class PoolAttributes:
     """Fitted attributes that are read from an estimator's pool."""
 
-    pool_: "FittedPool"
+    pool_: FittedPool
 
     pool_weights_ = _of_pool("weights_by_name", "The weight of each component in the pool.")
     prior_weight_ = _of_pool("prior_weight", "The weight of the class frequencies.")
@@ -158,9 +160,9 @@ class POPFClassifier(ForestProbabilities, PoolAttributes):
     """
 
     samples_: Annotated[FloatArray, Float("n_samples", "n_features", gaps=True)] | None
-    table_: Annotated["FittedTable", Part("popf.probability.encoding.FittedTable")] | None
-    pool_: Annotated["FittedPool", Part("popf.probability.pool.FittedPool")]
-    competition_: "SoftCompetition | None"  # derived from forest and pool
+    table_: Annotated[FittedTable, Part("popf.probability.encoding.FittedTable")] | None
+    pool_: Annotated[FittedPool, Part("popf.probability.pool.FittedPool")]
+    competition_: SoftCompetition | None  # derived from forest and pool
 
     def __init__(
         self,
@@ -371,7 +373,7 @@ def check_parameters(model: Any) -> None:
         raise ValueError(f"squash must be True or False, not {model.squash!r}.")
 
 
-def what_to_fit(model: Any, metric: "Metric") -> tuple[Sequence[str], Sequence[str]]:
+def what_to_fit(model: Any, metric: Metric) -> tuple[Sequence[str], Sequence[str]]:
     """Return the maps that the forest may use, and the components on features."""
     from popf.probability.held_out import COMPONENTS
 

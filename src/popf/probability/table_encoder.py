@@ -1,5 +1,7 @@
 """The encoding of tables as a transformer."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
@@ -69,7 +71,7 @@ class TableEncoder(StateMixin, TransformerMixin, BaseEstimator):  # type: ignore
     2   3.0              0.0      1.0
     """
 
-    table_: Annotated["FittedTable", Part("popf.probability.encoding.FittedTable")]
+    table_: Annotated[FittedTable, Part("popf.probability.encoding.FittedTable")]
 
     def __init__(self, categorical_features: Any = "from_dtype") -> None:
         self.categorical_features = categorical_features

@@ -1,5 +1,7 @@
 """Build the report page from a model and samples."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Read and write data files; the suffix sets the format."""
 
+from __future__ import annotations
+
 import csv
 import io
 import os
