@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.special import expit, logit
 
 from popf.table_models import open_model
 from popf.table_models.ranking import N_EXACT, hits_interval, rank_rows
@@ -28,6 +29,19 @@ def test_the_interval_of_many_rows_is_that_of_the_exact_distribution():
     p = np.random.default_rng(0).random(N_EXACT)
     exact, normal = hits_interval(p), hits_interval(np.append(p, 0.0))
     assert normal == pytest.approx(exact, abs=1)
+
+
+@pytest.mark.parametrize("n", [30, N_EXACT, N_EXACT + 1])
+def test_a_shift_of_all_log_odds_widens_the_interval(n):
+    rng = np.random.default_rng(1)
+    p = rng.beta(0.5, 4.0, n)
+    lower, upper = hits_interval(p, 0.3)
+    shifted = expit(logit(p) + 0.3 * rng.standard_normal((4000, 1)))
+    hits = (rng.random((4000, n)) < shifted).sum(axis=1)
+    assert (hits < lower).mean() < 0.035
+    assert (hits > upper).mean() < 0.035
+    assert ((hits <= lower) | (hits >= upper)).mean() > 0.04
+    assert hits_interval(p, 0.0) == hits_interval(p)
 
 
 def test_rows_are_ranked_by_probability_or_by_what_a_visit_brings():
@@ -114,6 +128,9 @@ def test_visits_are_compared_with_what_the_ranking_promised(place, tmp_path, cap
     assert summary + f"{ends[0]} to {ends[1]} were to be expected." in said.out
     assert "no random sample" in said.err
     assert facts(capsys, "evaluate", model, place / "test.csv")["visits"] is None
+    listed[["rank", "consumer", "stolen"]].to_csv(tmp_path / "bare.csv", index=False)
+    bare = refused(capsys, "evaluate", model, tmp_path / "bare.csv")
+    assert "a list without features: write it by `popf rank --all-columns`" in bare
     listed.assign(probability_yes="high").to_csv(tmp_path / "odd.csv", index=False)
     assert "column 'probability_yes'" in refused(capsys, "evaluate", model, tmp_path / "odd.csv")
     test.assign(rank=1).to_csv(tmp_path / "clash.csv", index=False)

@@ -1,8 +1,11 @@
 """``popf fit --time`` and ``popf evaluate --time``: the latest rows judge, and scores by period."""
 
+import json
+
 import numpy as np
 import pytest
 
+from popf.__main__ import main
 from popf.metrics import evaluate
 from popf.table_models import open_model
 from table_commands import QUICK, consumers, facts, pd, printed, refused, run
@@ -66,6 +69,28 @@ def test_scores_by_period_are_those_of_the_rows_of_the_period(files, capsys):
         for name in ("log_loss", "auc"):
             assert list(row[name].values()) == pytest.approx(list(expected[name]))
     assert "promised  found  log loss" in printed(capsys, *words).out
+
+
+def test_a_model_with_times_allows_for_shifts_as_between_its_periods(files, tmp_path, capsys):
+    visits = pd.read_csv(files / "visits.csv")
+    missed = visits["month"].isin(MONTHS[::2]) & (visits.index % 8 < 4)
+    data = changed(files, tmp_path, stolen=visits["stolen"].where(~missed, "no"))
+
+    def widths(*words):
+        run("fit", data, "--target", "stolen", "--id", "consumer", *QUICK, *words, "-o", model)
+        ranking = facts(capsys, "rank", model, data)
+        main(["drift", str(model), str(data), "--json"])
+        ends = json.loads(capsys.readouterr().out)["expected"]["positives"]
+        hits = ranking["expected_hits_upper"] - ranking["expected_hits_lower"]
+        return ends["upper"] - ends["lower"], hits, open_model(model).layout.spread
+
+    model = tmp_path / "m.popf"
+    narrow, wide = widths("--drop", "month"), widths("--time", "month")
+    assert narrow[2] is None
+    assert 0.2 < wide[2] < 1.5
+    assert wide[0] > 1.3 * narrow[0]
+    assert wide[1] > 1.3 * narrow[1]
+    assert "time        month" in printed(capsys, "info", model).out
 
 
 def test_more_classes_have_an_accuracy_by_period(three, tmp_path, capsys):

@@ -84,6 +84,7 @@ def drift(
         positive=table_model.positive,
         threshold=table_model.threshold,
         groups=None if groups.id is None else groups.numbers,
+        spread=table_model.layout.spread,
         limit=limit,
         probability=probability[:, table_model.layout.positive],
         seed=seed,

@@ -76,6 +76,10 @@ def evaluate(
     table_model = scoring.model
     ids = scoring.choose_ids(id, use="group rows by")
     labels = scoring.choose_target(target, ids)
+    if "rank" in scoring.table.names and not {*table_model.features} & {*scoring.table.names}:
+        raise ValueError(
+            f"{data} is a list without features: write it by `popf rank --all-columns`."
+        )
     times = scoring.choose_time(time)
     frame, probability = scoring.score_all([labels, *ids, *times], progress)
     codes = scoring.true_codes(frame, labels)
@@ -113,7 +117,7 @@ def _visits(scoring: Scoring, codes: Any) -> dict[str, Any] | None:
     if not (table_model.binary and {"rank", column} <= {*scoring.table.names}):
         return None
     probability = scoring.numbers(column)
-    lower, upper = hits_interval(probability)
+    lower, upper = hits_interval(probability, table_model.layout.spread)
     found = int((codes == table_model.layout.positive).sum())
     return {"promised": float(probability.sum()), "lower": lower, "upper": upper, "found": found}
 

@@ -120,6 +120,7 @@ def _model(file: Path) -> tuple[dict[str, Any], list[str]]:
         rows += [
             ("target", str(table.get("target"))),
             ("ids", listed(table.get("ids") or ["none"])),
+            *([("time", str(table["time"]))] if table.get("time") else []),
         ]
         if len(known["classes"]) == 2:
             positive = known["classes"][1 if table.get("positive") == 1 else 0]

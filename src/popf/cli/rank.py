@@ -47,6 +47,7 @@ def rank(
     Rows are ranked by the probability of the positive class. With --value they are ranked by the expected
     gain, probability times value minus --visit-cost, and rows with no expected gain are left out. The
     expected number of hits and its 95 % interval assume calibrated probabilities: evaluate the model first.
+    For a model of `popf fit --time` the interval also allows for a shift such as between earlier periods.
     """
     import numpy as np
 
@@ -73,7 +74,9 @@ def rank(
     values = None if value is None else scoring.numbers(value)
     frame, probabilities = scoring.score_all(ids, progress)
     probability = probabilities[:, code]
-    expected = rank_rows(probability, budget, values, visit_cost)._asdict()
+    expected = rank_rows(
+        probability, budget, values, visit_cost, scoring.model.layout.spread
+    )._asdict()
     rows, gains = expected.pop("rows"), expected.pop("gains")
     ranked = id_columns(frame[ids].iloc[rows], rows)
     ranked.insert(0, "rank", np.arange(1, len(rows) + 1))

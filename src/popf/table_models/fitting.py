@@ -15,6 +15,7 @@ from popf.display.estimators import last_step
 from popf.engine.structures import FloatArray, IntArray
 from popf.forest.metrics import choose_metric
 from popf.formatting import counted
+from popf.metrics import spread_of_periods
 from popf.metrics.thresholds import HUNDREDTHS, best_threshold, count_at_thresholds
 from popf.paper.classifier import PlattOPFClassifier
 from popf.probability import ConsumptionFeatures, POPFClassifier, TableEncoder
@@ -120,6 +121,10 @@ def fit_table(
             rows.groups.take(held_out),
             None if rows.times is None else periods_of(rows.times[held_out], rows.are_dates),
         )
+    spread = None
+    if rows.times is not None and len(classes) == 2:
+        periods = periods_of(rows.times[train], rows.are_dates)[1]
+        spread = spread_of_periods(codes == positive, periods)
     fitted_rows = rows.frame.index[train].tolist()
     layout = Layout(
         with_role(rows.columns, "number"),
@@ -128,6 +133,7 @@ def fit_table(
         ids=list(dict.fromkeys([*options.id, *filter(None, [options.one_per])])),
         target=options.target,
         time=options.time,
+        spread=spread,
         threshold=threshold,
         positive=positive,
         threshold_from=threshold_from,

@@ -36,6 +36,7 @@ class Layout:
     ids: list[str] = field(default_factory=list)  # copied to predictions, never features
     target: str | None = None  # the column with the labels
     time: str | None = None  # the column with the time of each row
+    spread: float | None = None  # of the log odds between periods; None without a time
     threshold: float = 0.5  # probability from which a row is predicted positive
     positive: int = 1  # position of the positive class, with two classes
     threshold_from: str = "the default"  # description of where the threshold comes from
@@ -304,6 +305,7 @@ def _layout(known: dict[str, Any], model: Any, path: Any) -> Layout:
         valid &= layout.rows is None or len(rows) == known["n_samples"]
         valid &= 0.0 < layout.threshold < 1.0 and layout.positive in (0, 1)
         valid &= isinstance(layout.target, str | None) and isinstance(layout.time, str | None)
+        valid &= layout.spread is None or 0.0 <= layout.spread < np.inf
         costs = [cost for cost in (layout.cost_fp, layout.cost_fn) if cost is not None]
         valid &= len(costs) in (0, 2) and all(0.0 < cost < np.inf for cost in costs)
     except (TypeError, KeyError, ValueError):
