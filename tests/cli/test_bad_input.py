@@ -260,3 +260,9 @@ def test_usage_errors_are_one_line(capfd, months):
     assert "--target" in refused(capfd, "fit", months / "good.csv", "-o", "m.popf")
     assert "No such option" in refused(capfd, "predict", "a", "b", "--dance")
     assert "dance" in refused(capfd, "dance")
+
+
+def test_a_huge_cell_is_not_printed_whole(tmp_path, capfd):
+    path = tmp_path / "data.csv"
+    path.write_text("a,b\n" + "x" * 100_000 + ",1\ny,2\n")
+    assert len(refused(capfd, "convert", path, tmp_path / "out.svm")) < 3000

@@ -261,6 +261,7 @@ def test_broken_csv_is_refused_plainly(table, text, options, words):
         (b"# nothing\n", "no samples"),
         (b"1\n2\n", "no samples with features"),
         (b"1 2:1 1:1\n", "not svmlight"),
+        (b"1 50000000:1\n", "is sparse: it has 1 of the 50,000,000 values"),
     ],
 )
 def test_broken_svmlight_is_refused_plainly(table, content, words):
@@ -445,6 +446,8 @@ def libopf(n=2, k=2, d=1, labels=(1, 2)):
         ("0 1 2 3\n1 1 2 x\n", "t.txt", "line 2: could not convert"),
         ("0 1.5 2 3\n1 1 2 3\n", "t.txt", "labels are integers, not 1.5"),
         ('{"data": [{"id": 1, "features": [1]}]}', "t.json", "not an opfython JSON file.*'label'"),
+        ('{"data": ' + "[" * 100_000, "t.json", "not an opfython JSON file.*recursion"),
+        ("[" * 100_000, "t.json", r"could not convert string to float: .{,70}$"),
         (
             struct.pack("<i4f", 2, 0, 1, 1, 0),
             "t.dat",

@@ -25,8 +25,8 @@ Advance = Callable[[int, int, str], None]
 
 
 def say(sentence: str) -> None:
-    """Print a message on standard error."""
-    print(f"popf: {printable(sentence)}", file=sys.stderr)
+    """Print a message on standard error; one that quotes a huge cell is cut."""
+    print(f"popf: {printable(sentence[:2000])}", file=sys.stderr)
 
 
 def show(

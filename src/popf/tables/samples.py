@@ -28,6 +28,8 @@ from popf.tables.table import ColumnTypes, Table, check_names
 _HEADER = 12  # bytes
 #: Errors that scikit-learn raises for text that is not svmlight.
 _NOT_SVMLIGHT = (ValueError, OverflowError, TypeError, IndexError)
+#: Above this size, fewer than one value in a thousand is refused instead of filled up with zeros.
+_MANY_CELLS = 10**7
 
 
 class Samples(NamedTuple):
@@ -122,6 +124,12 @@ def parse_svmlight(content: bytes, where: str) -> Samples:
         ) from error
     if not sparse.shape[0] or b":" not in content:
         raise ValueError(f"{where} has no samples with features.")
+    cells = sparse.shape[0] * sparse.shape[1]
+    if cells > _MANY_CELLS and cells > 1000 * sparse.nnz:
+        raise ValueError(
+            f"{where} is sparse: it has {sparse.nnz:,} of the {cells:,} values of {sparse.shape[0]:,} samples "
+            f"and {sparse.shape[1]:,} features. popf needs all of them in memory: select features first."
+        )
     X = np.ascontiguousarray(sparse.toarray(), dtype=np.float64)
     return Samples(X, whole(labels), default_names(X.shape[1]))
 
@@ -203,7 +211,7 @@ def parse_opfython(content: bytes, where: str) -> Samples:
         entries = json.loads(content)["data"]
         lines = [[entry["id"], entry["label"], *entry["features"]] for entry in entries]
         rows = np.array(lines, dtype=np.float64)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(
             f"{where} is not an opfython JSON file, a list 'data' of objects with 'id', 'label' and equally "
             f"many 'features': {error}"
@@ -314,7 +322,7 @@ def _rows(content: bytes, where: str) -> FloatArray:
         try:
             rows += [[float(word) for word in words]] if words else []
         except ValueError as error:
-            raise ValueError(f"{where}, line {number}: {error}.") from error
+            raise ValueError(f"{where}, line {number}: {str(error)[:100]}.") from error
     if not rows:
         raise ValueError(f"{where} has no lines of numbers.")
     return np.array(rows)
