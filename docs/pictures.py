@@ -369,7 +369,7 @@ def draw_report():
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))))
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         page = Path(folder) / "report.html"
-        report.write(page, model, test[columns], test["Sex"], ids={"penguin": test["penguin"]})
+        report.write(model, page, test[columns], test["Sex"], ids={"penguin": test["penguin"]})
         opened = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         for scheme in ("light", "dark"):
             view = opened.new_page(viewport={"width": 1080, "height": 900}, color_scheme=scheme)

@@ -174,14 +174,15 @@ def test_a_report_of_many_samples_stays_small(theft_case):
 
 def test_writing_is_whole_or_not_at_all(theft_case, tmp_path, monkeypatch):
     path = tmp_path / "report.html"
-    report.write(path, *theft_case, top=5)
+    model, *rows = theft_case
+    report.write(model, path, *rows, top=5)
     before = path.read_bytes()
     assert before.decode() == report.build(*theft_case, top=5)
     with pytest.raises(ValueError, match="`top` is 0"):
-        report.write(path, *theft_case, top=0)
+        report.write(model, path, *rows, top=0)
     monkeypatch.setattr("os.fsync", lambda descriptor: (_ for _ in ()).throw(OSError(28, "full")))
     with pytest.raises(OSError, match="full"):
-        report.write(path, *theft_case, top=6)
+        report.write(model, path, *rows, top=6)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
 

@@ -172,14 +172,15 @@ def build(model: Any, X: Any, y: ArrayLike, **options: Any) -> str:
     return compute(model, X, y, **options).html()
 
 
-def write(path: str | os.PathLike[str], model: Any, X: Any, y: ArrayLike, **options: Any) -> None:
+def write(model: Any, path: str | os.PathLike[str], X: Any, y: ArrayLike, **options: Any) -> None:
     """Write a report to a file, atomically.
 
     Parameters
     ----------
+    model : POPFClassifier, PlattOPFClassifier or Pipeline
     path : str or path-like
         Such as ``report.html``. If anything fails, an existing file is left unchanged.
-    model, X, y, **options
+    X, y, **options
         As for `build`.
 
     Examples
@@ -189,7 +190,7 @@ def write(path: str | os.PathLike[str], model: Any, X: Any, y: ArrayLike, **opti
     >>> model = POPFClassifier().fit([[0.0], [1.0], [4.0], [6.0]], ["no", "no", "yes", "yes"])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "report.html")
-    ...     report.write(path, model, [[0.5], [2.0], [5.0]], ["no", "no", "yes"])
+    ...     report.write(model, path, [[0.5], [2.0], [5.0]], ["no", "no", "yes"])
     ...     os.path.getsize(path) > 10_000
     True
     """
