@@ -1,4 +1,4 @@
-"""``popf monitor``: list consumers whose probability rises over time."""
+"""``popf monitor``: list ids whose probability rises over time."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,18 +30,20 @@ def monitor(
     data: Path = options.DATA,
     time: str = column(..., "Column with the period: numbers, or dates such as 2024-05."),
     output: Path | None = options.output(
-        None, "CSV file for the rising consumers, the largest rise first."
+        None, "CSV file for the rising ids, the largest rise first."
     ),
     id: list[str] | None = column(
-        None, "Column that identifies a consumer. Default: the model's ids. Repeatable.", "--id"
+        None,
+        "Column that tells which rows belong together. Default: the model's ids. Repeatable.",
+        "--id",
     ),
     rise: float = option(0.3, "Rise in probability that raises an alarm."),
     recent: int = option(2, "Number of periods that count as recent.", min=1),
     history: int = option(1, "Minimum number of periods before the recent ones.", min=1),
-    plot: Path | None = option(None, "Plot of the first twelve consumers: .png, .svg or .pdf."),
+    plot: Path | None = option(None, "Plot of the first twelve ids: .png, .svg or .pdf."),
     truth: str | None = column(
         None,
-        "Column with the true labels, to measure how early and how reliably theft is detected.",
+        "Column with the true labels, to measure how early and how reliably a rise tells the positive class.",
     ),
     seed: int = options.seed("Seed for the split of --truth."),
     n_jobs: int = options.JOBS,
@@ -52,11 +54,11 @@ def monitor(
     progress: bool | None = options.PROGRESS,
     json: bool = options.JSON,
 ) -> int:
-    """List consumers whose probability rises over time.
+    """List ids whose probability rises over time, such as consumers, patients or machines.
 
-    The rise is the mean of the last --recent probabilities minus the median of all earlier ones: consumers
-    are compared with their own past. With --truth, alarm limits are chosen on one half of the consumers and
-    evaluated on the other half; none of them should be in the training data.
+    The rise is the mean of the last --recent probabilities minus the median of all earlier ones: every id is
+    compared with its own past. With --truth, alarm limits are chosen on one half of the ids and evaluated on
+    the other half; none of them should be in the training data.
     """
     import numpy as np
 
@@ -73,7 +75,7 @@ def monitor(
         raise ValueError(f"{model} has more than two classes: monitoring needs a model with two.")
     ids = scoring.choose_ids(id, COLUMNS)
     if not ids:
-        raise ValueError("--id: name the column that identifies a consumer.")
+        raise ValueError("--id: name the column that tells which rows belong together.")
     truths = [] if truth is None else [truth]
     table.need([time], "time")
     table.need(truths, "truth")
@@ -88,7 +90,7 @@ def monitor(
     if not np.isfinite(risen).any():
         raise ValueError(
             f"no {' and '.join(ids)} has {recent + history} periods, the minimum set by --recent and "
-            "--history: give longer series, or use --id to name the column that identifies a consumer."
+            "--history: give longer series, or tell by --id which rows belong together."
         )
     first = alarms(risen, rise)
     rising = np.flatnonzero(first >= 0)
@@ -96,8 +98,8 @@ def monitor(
     listed = _list(frame[ids], frame[time], series, risen, (rising, first, recent))
     detection = None
     if truth is not None:
-        steals = scoring.true_codes(frame, truth) == positive
-        detection = _detection(series, risen, steals, seed)
+        true = scoring.true_codes(frame, truth) == positive
+        detection = _detection(series, risen, true, seed)
     if output is not None:
         with open_output(output) as file:
             file.write(listed.to_csv(index=False, float_format="%.6g").encode())
@@ -131,7 +133,7 @@ def monitor(
 
 
 def _list(ids: Any, times: Any, series: "Series", risen: Any, found: tuple[Any, Any, int]) -> Any:
-    """Return a table of the rising consumers, with ids and times as written in the file."""
+    """Return a table of the rising ids, with ids and times as written in the file."""
     import numpy as np
     import pandas
 
@@ -155,16 +157,16 @@ def _list(ids: Any, times: Any, series: "Series", risen: Any, found: tuple[Any, 
     return pandas.DataFrame(rows, columns=[*ids.columns, *COLUMNS])
 
 
-def _detection(series: "Series", risen: Any, steals: Any, seed: int) -> list[dict[str, Any]]:
-    """Measure how early and how reliably theft is detected, on one half of the consumers."""
+def _detection(series: "Series", risen: Any, positive: Any, seed: int) -> list[dict[str, Any]]:
+    """Measure how early and how reliably a rise tells the positive class, on one half of the ids."""
     import numpy as np
 
     from popf.monitoring import detection_table
 
     present = series.rows >= 0
-    steals = present & steals[np.where(present, series.rows, 0)]
-    onset = np.where(steals.any(axis=1), steals.argmax(axis=1), -1)
-    # A consumer who steals from the first period on has no earlier probability to rise from.
+    positive = present & positive[np.where(present, series.rows, 0)]
+    onset = np.where(positive.any(axis=1), positive.argmax(axis=1), -1)
+    # An id that is positive from the first period on has no earlier probability to rise from.
     kept = onset != 0
     calibration = np.random.default_rng(seed).permutation(int(kept.sum())) % 2 == 0
     table = detection_table(risen[kept], onset[kept], calibration=calibration)
@@ -174,7 +176,7 @@ def _detection(series: "Series", risen: Any, steals: Any, seed: int) -> list[dic
 def _lines(facts: dict[str, Any], ids: list[str]) -> list[str]:
     rising = facts["rising"]
     lines = [
-        f"{counted(facts['n_units'], 'consumer')}, {counted(facts['n_rows'], 'row')}: the probability of "
+        f"{counted(facts['n_units'], 'id')}, {counted(facts['n_rows'], 'row')}: the probability of "
         f"{facts['positive']} rises by {facts['rise']:g} or more for {len(rising):,}"
     ]
     if rising:
@@ -211,6 +213,6 @@ def _detection_lines(table: list[dict[str, Any]]) -> list[str]:
     first = table[0]
     return [
         *aligned(rows),
-        f"Limits were chosen on half of the consumers and evaluated on the other half ({first['n_regular']:,} "
-        f"regular, {first['n_turned']:,} who begin to steal). Delays are in periods from the first theft.",
+        f"Limits were chosen on half of the ids and evaluated on the other half ({first['n_regular']:,} never "
+        f"positive, {first['n_turned']:,} from some period on). Delays are in periods from that one.",
     ]

@@ -197,8 +197,8 @@ def detection_table(
     test, regular = ~calibrate, began < 0
     if not ((calibrate & regular).any() and (test & regular).any() and (test & ~regular).any()):
         raise ValueError(
-            "the table needs regular consumers in both parts of the split, and some who begin to steal in the "
-            "part to measure on: give more consumers."
+            "the table needs some that are never positive in both parts of the split, and some that turn "
+            "positive in the part to measure on: give more consumers."
         )
     peaks = np.nan_to_num(values[calibrate & regular], nan=-1.0).max(axis=1)  # -1: too short
     test_began, turned = began[test], began[test] >= 0
