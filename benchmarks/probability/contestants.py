@@ -8,6 +8,7 @@ is missing. Tuned contestants are tuned on the training set alone, by cross-vali
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -121,7 +122,7 @@ def boosting_tuned(task):
     return tuned(task, model, grid)
 
 
-class BoostingByFolds:
+class BoostingByFolds(ClassifierMixin, BaseEstimator):
     """LightGBM with the size of trees and the number of rounds that are best by five folds.
 
     Every fold stops early. The size of trees with the lowest mean log loss is fitted to all samples, with the
@@ -131,12 +132,20 @@ class BoostingByFolds:
     sizes = ({"num_leaves": 7}, {"num_leaves": 15}, {"num_leaves": 63})
 
     def __init__(self, task):
+        self.task = task
+        self.settings = {
+            "random_state": task.seed,
+            "learning_rate": 0.05,
+            "n_jobs": 1,
+            "verbose": -1,
+        }
+        self.settings |= {"subsample": 0.8, "subsample_freq": 1, "colsample_bytree": 0.8}
+
+    def make(self, **settings):
+        """Make a model with some settings besides those that are not tuned."""
         from lightgbm import LGBMClassifier
 
-        self.task, self.make = task, LGBMClassifier
-        self.settings = {"n_jobs": 1, "random_state": task.seed, "verbose": -1}
-        self.settings |= {"subsample": 0.8, "subsample_freq": 1, "colsample_bytree": 0.8}
-        self.settings["learning_rate"] = 0.05
+        return LGBMClassifier(**settings, **self.settings)
 
     def fit(self, X, y):
         splits = list(folds(self.task, 5).split(X, y))
@@ -146,21 +155,21 @@ class BoostingByFolds:
             n_rounds, loss = np.mean(stopped, axis=0)
             tried.append((loss, i, max(1, round(n_rounds))))
         _, i, n_rounds = min(tried)
-        self.model = self.make(n_estimators=n_rounds, **self.sizes[i], **self.settings)
-        self.model.fit(X, y)
+        self.model_ = self.make(n_estimators=n_rounds, **self.sizes[i]).fit(X, y)
+        return self
 
     def stop_early(self, size, X, y, kept, held_out):
         """Return the best number of rounds, and its log loss on the samples held out."""
         from lightgbm import early_stopping
 
-        model = self.make(n_estimators=2000, **size, **self.settings)
+        model = self.make(n_estimators=2000, **size)
         model.fit(X[kept], y[kept], eval_X=X[held_out], eval_y=y[held_out],
                   callbacks=[early_stopping(50, verbose=False)])  # fmt: skip
         (loss,) = model.best_score_["valid_0"].values()
         return model.best_iteration_, loss
 
     def predict_proba(self, X):
-        return self.model.predict_proba(X)
+        return self.model_.predict_proba(X)
 
 
 def catboost(task):

@@ -114,7 +114,7 @@ class BoostingWithCategories(BoostingByFolds):
         self.encoder = native(task, codes)
 
     def fit(self, X, y):
-        super().fit(self.encoder.fit_transform(X), y)
+        return super().fit(self.encoder.fit_transform(X), y)
 
     def predict_proba(self, X):
         return super().predict_proba(self.encoder.transform(X))

@@ -163,8 +163,8 @@ class Regressions:
 class RidgeRegression:
     """Ridge logistic regression on the standardised columns of a basis, for any strength.
 
-    It minimises what scikit-learn's LogisticRegression minimises, in a sixth to a tenth of the time on small
-    tables, where checks of the input take longest.
+    It minimises what scikit-learn's LogisticRegression minimises. With that class in its place, the default fit
+    takes 1.4 times as long with at most 500 samples, and 1.1 times with 1,500, for the same losses.
     """
 
     def __init__(self, basis: Basis, fold: Fold) -> None:

@@ -114,19 +114,19 @@ def fit_pool(
         accuracy = held_out.forests[pooled.choice.map].accuracy
         warn_if_useless(pooled.confidence, accuracy, labels.weights, np.exp(labels.prior))
     pool = FittedPool(
-        canonical.classes,
-        name,
-        scaler,
-        ForestModel(matrix, *canonical.nodes, **pooled.choice.calibration._asdict()),
-        dict(zip(used, fitted, strict=True)),
-        np.array([pooled.weights[0], *used.values()]),
-        pooled.biases,
-        pooled.confidence,
-        prior,
-        pooled.scores,
-        {
-            name: float((forest.losses @ labels.weights).min() / labels.weights.sum())
-            for name, forest in zip(maps, held_out.forests, strict=False)
+        classes=canonical.classes,
+        map_name=name,
+        scaler=scaler,
+        forest=ForestModel(matrix, *canonical.nodes, **pooled.choice.calibration._asdict()),
+        components=dict(zip(used, fitted, strict=True)),
+        weights=np.array([pooled.weights[0], *used.values()]),
+        biases=pooled.biases,
+        confidence=pooled.confidence,
+        prior=prior,
+        scores=pooled.scores,
+        map_losses={
+            map_name: float((own.losses @ labels.weights).min() / labels.weights.sum())
+            for map_name, own in zip(maps, held_out.forests, strict=False)
         },
     )
     return pool, forest

@@ -211,10 +211,12 @@ def _points_of_distances(distances: FloatArray) -> tuple[IntArray, Keys]:
 
 
 def _ranks(column: FloatArray) -> Keys:
+    """Return the rank of each value among the distinct values."""
     return np.unique(column, return_inverse=True)[1].astype(np.uint64)
 
 
 def _sum_of_hashes(values: Keys, columns: Keys) -> Keys:
+    """Sum the hashes of the values in each row, each combined with the key of its column."""
     keys = np.zeros(len(values), dtype=np.uint64)
     for rows, block in _blocks(values):
         keys[rows] = hash64(block ^ columns[:, None]).sum(axis=0, dtype=np.uint64)

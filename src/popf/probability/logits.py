@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import Bounds, minimize
 
 from popf.engine.structures import BoolArray, FloatArray, IntArray
-from popf.forest.probabilities import highest, log_softmax
+from popf.forest.probabilities import highest, log_softmax, smoothed_targets
 from popf.metrics.evaluation import roc_area
 from popf.probability.scaler import ROUNDING
 from popf.state import Float
@@ -71,12 +71,8 @@ class Labels(NamedTuple):
         )
 
     def targets(self) -> FloatArray:
-        r"""Compute Platt's targets :math:`(N_k + a) / (N_k + 2a)`; the other classes share the rest equally."""
-        own = np.bincount(self.codes, weights=self.weights)[self.codes]
-        total, rest = own + 2.0 * SMOOTHING, SMOOTHING / (self.n_classes - 1)
-        targets = np.repeat((rest / total)[:, None], self.n_classes, axis=1)
-        targets[np.arange(len(own)), self.codes] = (own + SMOOTHING) / total
-        return targets
+        """Compute the targets of the classes, in place of 1 and 0."""
+        return smoothed_targets(self.codes, self.weights, self.n_classes, SMOOTHING)
 
     def log_loss(self, logits: FloatArray) -> float:
         """Compute the mean log loss."""

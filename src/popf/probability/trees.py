@@ -157,6 +157,7 @@ class _Boosting:
     def _add_trees(
         self, n_rounds: int
     ) -> tuple[NDArray[np.int32], FloatArray, FloatArray, FloatArray]:
+        """Grow the trees of some rounds; return features, cuts, values, and the values of the roots."""
         n_features = self._bins.shape[1]
         numbers = hash64(self._n_rounds * n_features + np.arange(n_rounds * n_features))
         ranked = np.argsort(numbers.reshape(n_rounds, n_features), axis=1)
@@ -179,6 +180,7 @@ class _Boosting:
 
 
 def _empty_trees(n_trees: int, depth: int) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
+    """Return features, cuts and values of trees that do not split."""
     n_inner = 2**depth - 1
     features = np.full((n_trees, n_inner), -1, dtype=np.int32)
     return features, np.zeros((n_trees, n_inner)), np.zeros((n_trees, 2 * n_inner + 1))
