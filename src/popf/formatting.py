@@ -6,7 +6,8 @@ import math
 import numbers
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -31,6 +32,17 @@ def decimals(probability: Any) -> list[str]:
     """Format probabilities with `DECIMALS` decimals, so that they sort as text; none becomes 0 or 1."""
     least = 10.0**-DECIMALS
     return [f"{value:.{DECIMALS}f}" for value in probability.clip(least, 1.0 - least).tolist()]
+
+
+def stage_printer(model: Any) -> Callable[[str], None]:
+    """Return a function that prints a stage and the seconds since now, or nothing unless `model` is verbose."""
+    start = time.perf_counter()
+
+    def tell(text: str) -> None:
+        if model.verbose:
+            print(f"[{type(model).__name__}] {time.perf_counter() - start:5.1f} s  {text}")
+
+    return tell
 
 
 def aligned(rows: Sequence[Sequence[str]], left: bool = False, indent: str = "  ") -> list[str]:

@@ -338,3 +338,15 @@ def test_extreme_queries_stay_finite():
     model, far = fitted(), [[1e100, 0.0], [-1e100, 1e100]]
     assert np.isfinite(model.predict_proba(far)).all()
     assert not np.isnan(model.decision_function(far)).any()
+
+
+def test_a_verbose_fit_prints_its_stages(capsys):
+    POPFClassifier(linear_map="whitening").fit(WIDE, Y)
+    assert capsys.readouterr().out == ""
+    POPFClassifier(linear_map="whitening", verbose=True).fit(WIDE, Y)
+    lines = capsys.readouterr().out.splitlines()
+    assert all(line.startswith("[POPFClassifier] ") for line in lines)
+    assert f"{len(WIDE)} rows, 2 classes" in lines[0]
+    scored = [line.rpartition(": ")[2] for line in lines[1:-1]]
+    assert scored == ["forest, map 'whitening'", "linear", "additive", "trees"]
+    assert "fitting to all samples: forest" in lines[-1]

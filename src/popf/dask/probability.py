@@ -19,6 +19,7 @@ from popf.forest.classifier import OPFClassifier
 from popf.forest.optimum_path_forest import OptimumPathForest
 from popf.forest.probabilities import log_odds, log_softmax, most_probable
 from popf.forest.validation import validate_groups
+from popf.formatting import stage_printer
 from popf.probability import folds
 from popf.probability.classifier import (
     PoolAttributes,
@@ -46,7 +47,7 @@ class DaskPOPFClassifier(PoolAttributes, DaskClassifier):
     ----------
     client, metric, metric_params, algorithm, n_jobs, working_memory, device, block_size, scratch
         As for `DaskOPFClassifier`.
-    method, squash, linear_map, threshold
+    method, squash, linear_map, threshold, verbose
         As for `popf.POPFClassifier`.
 
     Attributes
@@ -92,6 +93,7 @@ class DaskPOPFClassifier(PoolAttributes, DaskClassifier):
         device: str | None = None,
         block_size: int | None = None,
         scratch: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.client = client
         self.method = method
@@ -106,6 +108,7 @@ class DaskPOPFClassifier(PoolAttributes, DaskClassifier):
         self.device = device
         self.block_size = block_size
         self.scratch = scratch
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit to samples of which at most 50,000 are gathered in one process.
@@ -125,6 +128,8 @@ class DaskPOPFClassifier(PoolAttributes, DaskClassifier):
 
     def _fit(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any, groups: Any) -> ForestInBlocks:
         check_parameters(self)
+        stage = stage_printer(self)
+        stage("reading labels and keys")
         source, settings = self._open(tasks, X, y, sample_weight, groups)
         canonical = fetch_canonical(tasks, source)
         maps, components = what_to_fit(self, settings.metric)
@@ -138,7 +143,7 @@ class DaskPOPFClassifier(PoolAttributes, DaskClassifier):
             grown.append(grow_forest(tasks, blocks, settings))
             return grown[0].to_forest()
 
-        self.pool_, _ = fit_pool(canonical, maps, components, growing, grow)
+        self.pool_, _ = fit_pool(canonical, maps, components, growing, grow, stage=stage)
         self._source = source
         kinds = np.full(canonical.training.samples.shape[1], NUMBER)
         self._encoding = fit_encoding(kinds, *canonical.training.labelled, n_classes=0)
@@ -207,7 +212,7 @@ class DaskPOPFClassifier(PoolAttributes, DaskClassifier):
         def offer(part: Part, X: FloatArray) -> FloatArray:
             if not pool.uses_forest:
                 return np.empty((len(X), 0))
-            return part.sums(pool.prepare(X), np.array([[forest.bandwidth]]))[:, :, 0]
+            return part.sums(pool.prepare(X), np.array([forest.bandwidth]))[:, :, 0]
 
         def finish(sums: FloatArray, X: FloatArray) -> NDArray[Any]:
             scores = (sums - log_masses)[:, pool.classes] if pool.uses_forest else None

@@ -22,7 +22,7 @@ from popf.forest.validation import (
     validate_new,
     validate_training,
 )
-from popf.formatting import check_choice, check_share
+from popf.formatting import check_choice, check_share, stage_printer
 from popf.probability.columns import Columns, names_of_features, read_new, read_training
 from popf.probability.explain import ProbabilityExplanation, explain
 from popf.probability.linear_maps import AS_GIVEN, MAPS
@@ -102,6 +102,8 @@ class POPFClassifier(ForestProbabilities, PoolAttributes):
         For two classes, the lowest probability of ``classes_[1]`` at which it is predicted.
     metric, metric_params, algorithm, n_jobs, working_memory, device
         As for `OPFClassifier`.
+    verbose : bool, default=False
+        Whether to print the stages of a fit, each with the seconds since the beginning.
 
     Attributes
     ----------
@@ -178,6 +180,7 @@ class POPFClassifier(ForestProbabilities, PoolAttributes):
         n_jobs: int | None = None,
         working_memory: float | None = None,
         device: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.method = method
         self.squash = squash
@@ -190,6 +193,7 @@ class POPFClassifier(ForestProbabilities, PoolAttributes):
         self.n_jobs = n_jobs
         self.working_memory = working_memory
         self.device = device
+        self.verbose = verbose
 
     def fit(
         self,
@@ -230,8 +234,10 @@ class POPFClassifier(ForestProbabilities, PoolAttributes):
             columns = Columns.of_numbers(names_of_features(self))
         numbers = validate_groups(groups, X, data.rows)
         maps, components = what_to_fit(self, data.metric)
+        stage = stage_printer(self)
+        stage(f"{len(data.codes):,} rows, {len(data.classes)} classes")
         self.pool_, forest, self.table_ = fit(
-            data, numbers, maps, components, self.algorithm, columns
+            data, numbers, maps, components, self.algorithm, columns, stage
         )
         self.classes_, self.device_ = data.classes, data.device
         self.samples_ = None if data.metric.precomputed else data.samples.copy()

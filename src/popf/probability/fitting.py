@@ -23,7 +23,7 @@ from popf.probability.forest_component import (
     Prepare,
     prepare,
 )
-from popf.probability.held_out import COMPONENTS, Choice, HeldOut, hold_out
+from popf.probability.held_out import COMPONENTS, Choice, HeldOut, Stage, hold_out
 from popf.probability.linear_maps import AS_GIVEN, fit_map
 from popf.probability.logits import prior_logits
 from popf.probability.pool import FittedPool, Scores, confidence_in, fit_weights
@@ -51,6 +51,7 @@ def fit(
     components: Sequence[str],
     algorithm: str,
     columns: Columns | None,
+    stage: Stage,
 ) -> tuple[FittedPool, OptimumPathForest, FittedTable | None]:
     """Fit the pool, its forest, and the encoding of the table's `columns`; both None for distances.
 
@@ -72,7 +73,7 @@ def fit(
         metric = data.metric.fitted(prepared)
         return grow_forest(prepared, data.codes, metric, data.resources, algorithm, data.classes)
 
-    return *fit_pool(canonical, maps, components, growing, grow, table), table
+    return *fit_pool(canonical, maps, components, growing, grow, table, stage), table
 
 
 def fit_pool(
@@ -82,15 +83,16 @@ def fit_pool(
     growing: Growing,
     grow: Callable[[Prepare], OptimumPathForest],
     table: FittedTable | None = None,
+    stage: Stage = lambda text: None,
 ) -> tuple[FittedPool, OptimumPathForest]:
     """Choose, pool and fit components on the training set, and `grow` the forest on all samples.
 
-    `grow` is called with the function that prepares samples for the forest. The rows of `canonical` are numbers
-    of the forest's samples, which need not be in memory.
+    `grow` is called with the function that prepares samples for the forest, `stage` with a description of what
+    comes next. The rows of `canonical` are numbers of the forest's samples, which need not be in memory.
     """
     # Several BLAS threads are many times slower on matrices this small, and on a busy machine.
     with one_blas_thread():
-        held_out = hold_out(canonical, maps, components, growing)
+        held_out = hold_out(canonical, maps, components, growing, stage)
         prior = prior_logits(canonical.training.class_weights)
         pooled = pool_held_out(held_out, prior)
         name = maps[pooled.choice.map]
@@ -100,6 +102,8 @@ def fit_pool(
             matrix = fit_map(name, fold.samples, fold.codes, fold.weights)
         used = dict(zip(pooled.choice.complexities, pooled.weights[1:], strict=True))
         used = {part: weight for part, weight in used.items() if weight > 0.0}
+
+        stage(f"fitting to all samples: {', '.join(['forest', *used])}")
 
         def fit_component(part: str) -> AdditiveModel | BoostedTrees:
             return COMPONENTS[part].fit(fold, pooled.choice.complexities[part])

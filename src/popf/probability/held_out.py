@@ -4,7 +4,7 @@ One function holds out: each component is fitted to the samples of a split and s
 honest where they are scored: the logits of each fold come with choices and weights from the other folds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +36,10 @@ COMPONENTS: dict[str, Regressions | Trees] = {
 #: Ratio to the lowest log loss above which no higher complexity is tried; to try all takes a third longer. With
 #: 1, the loss of trees rose by up to 40 % where it depends on pairs, which their first rounds miss.
 STOPPING_RATIO = 1.02
+
+
+#: Called with a description of each stage of a fit.
+Stage = Callable[[str], None]
 
 
 class HeldOutComponent(NamedTuple):
@@ -105,6 +109,7 @@ def hold_out(
     maps: Sequence[str],
     components: Sequence[str],
     growing: Growing,
+    stage: Stage,
 ) -> HeldOut:
     """Score held-out samples by forests with several maps, and by components on features."""
     training, resources = canonical.training, growing.resources
@@ -123,15 +128,18 @@ def hold_out(
     splits = [make_split(canonical, *each, maps, components) for each in positions]
     if len(maps) > 1:
         growing = growing._replace(resources=resources._replace(n_threads=1))
+
+    def forest(name: str) -> HeldOutForest:
+        stage(f"scoring held-out samples: forest, map {name!r}")
+        return hold_out_forest(splits, name, labels, growing)
+
+    def component(name: str) -> HeldOutComponent:
+        stage(f"scoring held-out samples: {name}")
+        return hold_out_component(COMPONENTS[name], splits, labels)
+
     forests, found = run_both(
-        lambda: map_items(
-            lambda name: hold_out_forest(splits, name, labels, growing), maps, resources.n_threads
-        ),
-        lambda: map_items(
-            lambda name: hold_out_component(COMPONENTS[name], splits, labels),
-            components,
-            resources.n_threads,
-        ),
+        lambda: map_items(forest, maps, resources.n_threads),
+        lambda: map_items(component, components, resources.n_threads),
         resources.n_threads,
     )
     return HeldOut(forests, dict(zip(components, found, strict=True)), labels)
