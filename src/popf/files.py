@@ -154,12 +154,17 @@ def read_unpacked(path: str | os.PathLike[str]) -> bytes:
         if place.suffix in PACKED:
             content = PACKED[place.suffix].decompress(content)
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise ValueError(
-            f"{place} cannot be decompressed ({error}): it is truncated, or not a {place.suffix} file."
-        ) from error
+        raise not_unpacked(place, error) from error
     if not content.strip():
         raise ValueError(f"{place} is empty.")
     return content
+
+
+def not_unpacked(path: Path, error: Exception) -> ValueError:
+    """Return the error for a compressed file that cannot be read."""
+    return ValueError(
+        f"{path} cannot be decompressed ({error}): it is truncated, or not a {path.suffix} file."
+    )
 
 
 def write_packed(path: str | os.PathLike[str], content: bytes) -> None:

@@ -19,6 +19,7 @@ BAD = {
     "blank": (b"\n \n\n", "is empty"),
     "names only": (",".join(rows()).encode() + b"\n", "no row"),
     "encoding": (good.replace("north", "Zürich").encode("latin-1"), "--encoding latin-1"),
+    "null": (good.replace("north", "no\0rth", 1).encode(), "contains a null character"),
     "utf-16": (good.encode("utf-16"), "--encoding"),
     "duplicate columns": (good.replace("load", "demand", 1).encode(), "demand"),
     "numbers for names": (b"1,2,3\n4,5,6\n", "add a first line with the names"),
@@ -57,7 +58,7 @@ def test_bad_tables(months, tmp_path, capfd, what, way):
 @pytest.mark.parametrize("way", ["fit", "predict", "rank", "evaluate", "explain", "monitor"])
 def test_cells_that_are_no_finite_numbers(months, tmp_path, capfd, way):
     table = rows().astype({"demand": object})
-    for cell, expected in (("oops", "'oops'"), ("inf", "infinity")):
+    for cell, expected in (("oops", "'oops'"), ("inf", "infinity"), ("1e400", "above 1.8e308")):
         table.loc[0, "demand"] = cell
         table.to_csv(tmp_path / "data.csv", index=False)
         said = refused(capfd, *commands(months, tmp_path / "data.csv", tmp_path)[way])

@@ -48,6 +48,7 @@ CONSTANT, FAR = changed(X, (slice(None), 1), 2.0), changed(np.abs(X) + 0.1, (4, 
 VALUES = {
     "one class": (lambda: fit(y=np.zeros(30, dtype=int)), "one class", "only, 0:", "two classes"),
     "one class of weight": (lambda: fit(weight=1 - Y), "one class only, 0:", "at least two"),
+    "continuous": (lambda: fit(y=pd.Series(X[:, 0], name="price")), "'price' holds", "qcut"),
     "missing label": (lambda: fit(y=np.array(["a", None] * 15)), "y[1] is missing", "Drop"),
     "missing text": (lambda: fit(y=pd.Series(["a", None] * 15, dtype="string")), "y[1] is missing"),
     "negative weight": (lambda: weighing(-1.5), "sample_weight[4] is -1.5", "weight of 0"),

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import struct
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from popf.datasets import read, read_distances, write
+from popf.io import align
 from popf.tables import open_table
 from popf.tables.columns import kind_of, match_labels
 from popf.tables.formats import FORMATS
@@ -240,8 +242,8 @@ def test_parquet_columns_of_every_simple_kind(tmp_path):
         ("a,y\n1,0\n2\n", {}, "line 3: 1 cells, but the file has 2"),
         ("a,y\n1,0\n2,\n", {}, "no label .*row 2"),
         (b"a,y\n\xe9,1\n", {}, "encoding='latin-1'"),
-        (b"a\x00,y\n1,1\n", {}, "is not utf-8 text.*'utf-16'"),
-        (b"a,y\n1\x00,1\n", {}, "is not utf-8 text.*'utf-16'"),
+        (b"a\x00,y\n1,1\n", {}, "null character: .*, or not utf-8 text.*'utf-16'"),
+        (b"a,y\n1\x00,1\n", {}, "null character: .*, or not utf-8 text.*'utf-16'"),
         ("a,y\n1,0\n", {"encoding": "utf-9"}, "no encoding named"),
         ("a,y\n1,0\n", {"delimiter": ",,"}, "one character"),
         ("y\n0\n", {}, "only one column"),
@@ -276,6 +278,8 @@ def test_broken_packed_and_parquet_files(tmp_path, table):
         "u.svm.bz2": bz2.compress(b"1 1:2\n" * 100)[:-5],
         "v.svm.bz2": packed,
         "w.svm.gz": b"1 1:2\n",
+        "t.csv.gz": b"a,y\n1,0\n",
+        "t.csv.bz2": b"a,y\n1,0\n",
     }.items():
         with pytest.raises(ValueError, match="cannot be decompressed"):
             table(content, name)
@@ -355,6 +359,17 @@ def test_delimiters_are_told_apart_and_every_column_has_a_name(tmp_path, text, n
     path = tmp_path / "t.csv"
     path.write_text(text)
     assert open_table(path).names == names
+
+
+def test_thousands_of_columns(tmp_path):
+    """Where the time grows with the square of their number, this takes a minute."""
+    names = [f"x{j}" for j in range(5_000)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([",".join(names), *[",".join([cell] * len(names)) for cell in "1a"]]))
+    text = open_table(path).text()
+    assert text["x7"].tolist() == ["1", "a"]
+    model = SimpleNamespace(feature_names_in_=names[::-1])
+    assert list(align(model, text.assign(id=0), extra="ignore")) == names[::-1]
 
 
 @pytest.mark.parametrize(

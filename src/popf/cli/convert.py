@@ -49,8 +49,7 @@ def convert(
     files (.txt) and opfython .json files can be read, too.
     """
     from popf.tables import write
-    from popf.tables.formats import TABLES, format_of
-    from popf.tables.table import suffix_of
+    from popf.tables.formats import TABLES, format_of, suffix_of
 
     source = from_stdin(source)
     to_stdout = output == STDIO
@@ -90,8 +89,7 @@ def convert(
 
 def check_format(path: Path) -> None:
     """Raise an error for a folder or an unknown suffix."""
-    from popf.tables.formats import SUFFIXES
-    from popf.tables.table import suffix_of
+    from popf.tables.formats import SUFFIXES, suffix_of
 
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: give the name of a file in it.")
@@ -104,9 +102,8 @@ def read_samples(
 ) -> Any:
     """Read features and labels from a file; `how` is (delimiter, encoding, decimal separator)."""
     from popf.tables import read
-    from popf.tables.formats import TABLES
+    from popf.tables.formats import TABLES, suffix_of
     from popf.tables.samples import samples_of
-    from popf.tables.table import suffix_of
 
     if suffix_of(path) in TABLES:
         return samples_of(open_data(path, *how), target, encode, drop)

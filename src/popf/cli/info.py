@@ -35,8 +35,7 @@ def info(
     samples, features and labels. Of a model file only the header is read, and no code in it is ever run.
     """
     from popf.io.container import is_model
-    from popf.tables.formats import SUFFIXES, format_of_file
-    from popf.tables.table import suffix_of
+    from popf.tables.formats import SUFFIXES, format_of_file, suffix_of
 
     check_file(file)
     # A model may have any suffix.

@@ -60,11 +60,11 @@ def align(model: Any, frame: Any, *, extra: str = "warn") -> Any:
             )
         return frame
     names, have = [str(name) for name in wanted], list(columns)
-    count = Counter(have)
+    count, used = Counter(have), set(names)
     missing = [name for name in names if name not in count]
     if missing:
         many = f"{len(missing)} columns that are" if len(missing) > 1 else "a column that is"
-        near = near_words(missing[0], [str(name) for name in have if name not in names])
+        near = near_words(missing[0], [str(name) for name in have if name not in used])
         raise ValueError(
             f"the model needs {many} missing: {_quoted(missing)}{near} The columns are: "
             f"{_quoted(have) or 'none'}."
@@ -74,7 +74,7 @@ def align(model: Any, frame: Any, *, extra: str = "warn") -> Any:
         raise ValueError(
             f"{_quoted(twice)} occurs more than once among the columns: rename or drop the duplicates."
         )
-    unknown = [name for name in have if name not in set(names)]
+    unknown = [name for name in have if name not in used]
     if unknown and extra == "error":
         raise ValueError(f"the model does not use these columns: {_quoted(unknown)}.")
     if unknown and extra == "warn":

@@ -11,7 +11,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, _num_samples, validate_data
 
 from popf.engine.gpu import cuda_backend
@@ -117,7 +117,7 @@ def validate_samples(
         ensure_min_samples=2,
         ensure_all_finite="allow-nan" if gaps else True,
     )
-    check_labels(labels)
+    check_labels(labels, getattr(y, "name", None))
     if precomputed:
         check_square(samples)
     weights = _check_sample_weight(to_host(sample_weight), samples, dtype=np.float64)
@@ -280,10 +280,17 @@ def check_no_label_missing(y: NDArray[Any], start: int = 0) -> None:
         )
 
 
-def check_labels(y: NDArray[Any]) -> None:
-    """Raise an error unless `y` holds class labels of one type."""
+def check_labels(y: NDArray[Any], name: Any = None) -> None:
+    """Raise an error unless `y`, the column `name` of a frame, holds class labels of one type."""
     try:
         check_classification_targets(y)
+    except ValueError as error:
+        if type_of_target(y) != "continuous":
+            raise
+        raise ValueError(
+            f"Unknown label type: continuous. {'y' if name is None else repr(name)} holds numbers such as "
+            f"{y[y != np.floor(y)][0]}, not classes: divide them into bins, for instance by pandas.qcut(y, 4)."
+        ) from error
     except TypeError as error:
         kinds = sorted({type(label).__name__ for label in y})
         if len(kinds) == 1:

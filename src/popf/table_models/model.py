@@ -228,7 +228,8 @@ def infinite_cells(numbers: Any, rows: Sequence[int]) -> str:
         return ""
     row, column = infinite[0]
     return (
-        f"row {rows[row] + 1}: column {numbers.columns[column]!r} holds infinity: correct the cell."
+        f"row {rows[row] + 1}: column {numbers.columns[column]!r} holds infinity, or a number above 1.8e308: "
+        "correct the cell."
     )
 
 

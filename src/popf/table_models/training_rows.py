@@ -175,7 +175,8 @@ def read_training_rows(table: Table, options: FitOptions) -> TrainingRows:
         raise ValueError(_list_of_problems(problems, table))
     # Scaled to mean 1, so that weights do not count as more or fewer rows than there are.
     weights = frame[weight[0]].to_numpy() / frame[weight[0]].mean() if weight else None
-    features = [name for name in table.names if name in {*numbers, *texts}]
+    used = {*numbers, *texts}
+    features = [name for name in table.names if name in used]
     return TrainingRows(
         frame[features],
         y,
@@ -283,7 +284,8 @@ def _check_classes(classes: NDArray[Any], n_rows: int, options: FitOptions) -> N
     if len(classes) > max(MANY_VALUES, 0.5 * n_rows):
         raise ValueError(
             f"{where} holds {len(classes)} different values in {n_rows} rows: these are not classes. Name "
-            "the column with the labels with `target`."
+            "the column with the labels with `target`, or add a column with bins of the values, such as low "
+            "and high."
         )
     for_two = (options.positive, options.threshold, options.cost_fp)
     if len(classes) != 2 and any(value is not None for value in for_two):

@@ -18,6 +18,8 @@ from sklearn.utils import Bunch, check_X_y
 from popf.files import PACKED, check_file, open_output, packing, read_unpacked, write_packed
 from popf.formatting import check_choice, decimals
 from popf.tables.columns import is_missing, is_number
+from popf.tables.csv_files import DELIMITERS, CsvFile
+from popf.tables.parquet_files import ParquetFile
 from popf.tables.samples import (
     default_names,
     libopf_bytes,
@@ -29,19 +31,10 @@ from popf.tables.samples import (
     svmlight_bytes,
     text_format,
 )
-from popf.tables.table import (
-    CSV,
-    DELIMITERS,
-    PARQUET,
-    CsvFile,
-    Dialect,
-    ParquetFile,
-    check_names,
-    need_pandas,
-    need_pyarrow,
-    suffix_of,
-)
+from popf.tables.table import Dialect, Table, check_names, need_pandas, need_pyarrow
 
+#: Suffixes of files with named columns.
+CSV, PARQUET = (".csv", ".tsv"), (".parquet", ".pq")
 #: The formats and their suffixes.
 FORMATS = {
     "svmlight": (".svm", ".svmlight", ".libsvm", ".txt", ""),
@@ -54,6 +47,54 @@ Writer = Callable[[Any], None]
 #: Suffixes of tables with named columns; the other formats hold numbers and one label per row.
 TABLES = (*CSV, *PARQUET)
 SUFFIXES = [suffix for known in FORMATS.values() for suffix in known if suffix]
+
+
+def open_table(path: str | os.PathLike[str], dialect: Dialect = Dialect()) -> Table:  # noqa: B008
+    r"""Open a CSV or Parquet file: read and check the column names, but no rows.
+
+    Parameters
+    ----------
+    path : str or path-like
+        ``.csv``, ``.tsv`` or ``.txt``, also compressed as ``.gz`` or ``.bz2``; ``.parquet`` or ``.pq``.
+    dialect : Dialect
+        The format of a text file.
+
+    Returns
+    -------
+    Table
+        Its ``pieces`` method reads the rows.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from popf.tables import ColumnTypes, open_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "mine.csv")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("name,size\na,1\nb,2\nc,3\n")
+    ...     table = open_table(path)
+    ...     print(table.names, [len(piece) for piece in table.pieces(ColumnTypes(["size"]), 2)])
+    ['name', 'size'] [2, 1]
+    """
+    need_pandas()
+    place = check_file(path)
+    suffix = suffix_of(place)
+    if suffix in PARQUET and place.suffix.lower() not in PACKED:
+        return ParquetFile(place)
+    if suffix in (*CSV, ".txt"):
+        return CsvFile(place, dialect)
+    raise ValueError(
+        f"{place} does not have the suffix of a table: use .csv, .tsv, .txt, .parquet or .pq. `popf convert` "
+        "converts svmlight and LibOPF files to CSV."
+    )
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """Return the suffix of the format, in lower case, without that of the compression."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    if suffixes and suffixes[-1] in PACKED:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
 
 
 def read(
