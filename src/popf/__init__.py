@@ -63,11 +63,16 @@ _SUBMODULES = (
     "datasets",
     "display",
     "experiment",
+    "forest",
     "io",
     "metrics",
+    "mlflow",
     "monitoring",
     "paper",
+    "probability",
     "report",
+    "table_models",
+    "tables",
 )
 
 

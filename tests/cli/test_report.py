@@ -98,7 +98,7 @@ def test_three_classes_of_a_table_and_of_a_saved_model(report, three, tmp_path, 
     model = make_pipeline(StandardScaler(), POPFClassifier("forest"))
     popf.save(model.fit(train[["demand", "load"]], train["stolen"]), saved)
     words = report(saved, test, "--target", "stolen")
-    assert "as chosen by --positive; the page shows every class" in printed(capsys, *words).out
+    assert "--positive chooses another, the page shows every class" in printed(capsys, *words).out
     run(*words, "--positive", "mid")
     text = page.read_text(encoding="utf-8")
     assert "How likely is each stolen?" in text

@@ -161,7 +161,14 @@ def _held_out_lines(held_out: dict[str, dict[str, float]]) -> list[str]:
         scores = held_out[part]
         cells = [f"{scores[name]:.3f}" for name in ("accuracy", "auc", "log_loss")]
         rows.append([names.get(part, f"  {part} alone"), *cells])
-    return aligned(rows)
+    lines = aligned(rows)
+    if len(rows) > 3 and held_out["pool"]["log_loss"] > min(
+        held_out[part]["log_loss"] for part in parts[1:]
+    ):
+        lines.append(
+            "  The model is scored on rows that had no say in its weights, so a part may score better."
+        )
+    return lines
 
 
 def _column_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:

@@ -117,6 +117,6 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     ]
     if len(facts["classes"]) > 2:
         lines.append(
-            f"  {facts['positive']} against all others, as chosen by --positive; the page shows every class."
+            f"  {facts['positive']} against all others; --positive chooses another, the page shows every class."
         )
     return lines

@@ -27,7 +27,7 @@ class Quality(NamedTuple):
 
     scores: dict[str, Score]  # of `popf.metrics.evaluate`, at the threshold the page opens with
     prior: float  # share of positive samples
-    prior_log_loss: float  # score of predicting `prior` for everyone
+    prior_log_loss: float  # score of predicting `prior` for every sample
     prior_brier: float
     chance_error: float  # 95 % quantile of the calibration error of exact probabilities
     curve: ReliabilityCurve
@@ -38,7 +38,7 @@ class Overall(NamedTuple):
     """How good the probabilities of all classes are, if there are more than two."""
 
     evaluation: Evaluation
-    prior_log_loss: float  # score of predicting the class frequencies for everyone
+    prior_log_loss: float  # score of predicting the class frequencies for every sample
     prior_brier: float
     most_frequent: float  # share of the most frequent class
     chance_error: float  # 95 % quantile of the calibration error of exact probabilities
@@ -199,7 +199,7 @@ def _calibration(found: Quality) -> str:
 
 def _against_base_rate(found: Quality) -> str:
     loss = found.scores["log_loss"]
-    base = f"predicting the base rate of {percent(found.prior)} for everyone"
+    base = f"predicting the base rate of {percent(found.prior)} for every sample"
     if loss.upper < found.prior_log_loss:
         gain = 1.0 - found.scores["brier"].value / found.prior_brier
         much = "much better" if gain > 0.5 else "better"

@@ -164,7 +164,7 @@
       return item;
     };
     const stepItem = ([length, share, longest, leftOut]) => {
-      if (leftOut) return make("li", `not shown: ${leftOut} training sample(s) with shorter steps`, "step gap");
+      if (leftOut) return make("li", `not shown: ${leftOut} training sample${leftOut > 1 ? "s" : ""} with shorter steps`, "step gap");
       const item = make("li", undefined, longest ? "step longest" : "step");
       const bar = svg("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" });
       bar.append(svg("rect", { class: "part", height: "10", width: String(Math.max(1, 100 * share)) }));
