@@ -9,6 +9,7 @@ import numpy as np
 
 POPF, LABELS, GPU, TREE = "popf", "popf labels", "popf on a GPU", "popf tree"
 POOLED, FOREST = "popf probabilities", "popf forest alone"
+GPU_FOREST = "popf forest alone on a GPU"
 FROM_FILE, GPU_PROCESS = "popf from a file", "popf on a process with a GPU"
 SOLVERS = ("Newton", "PSO", "bat", "firefly")
 PROCESSES = (2, 4, 8, 16)
@@ -238,6 +239,8 @@ def popf_forest(kind, threads, device=None):
 def probabilities(threads, *method, **settings):
     from popf import POPFClassifier
 
+    if "device" in settings:
+        check_gpu()
     return Probabilities(lambda: POPFClassifier(*method, n_jobs=threads, **settings))
 
 
@@ -267,7 +270,8 @@ CONTESTANTS = {
     LABELS: lambda threads: popf_forest(Labels, threads),
     GPU: lambda threads: popf_forest(OnGPU, threads, "cuda"),
     POOLED: probabilities,
-    FOREST: lambda threads: probabilities(threads, "forest", linear_map="none"),
+    FOREST: lambda threads: probabilities(threads, "forest"),
+    GPU_FOREST: lambda threads: probabilities(threads, "forest", device="cuda"),
     FROM_FILE: out_of_core,
     GPU_PROCESS: lambda _: on_processes(1, "cuda"),
     **{f"popf on {k} processes": lambda _, k=k: on_processes(k) for k in PROCESSES},

@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -54,10 +55,16 @@ def blobs(n, d, rng):
     return X, y
 
 
-def ten_classes(n, d, rng):
-    """Draw ten Gaussian classes of variance 1 with normal means of standard deviation 1.5."""
-    y = rng.integers(0, 10, n)
-    X = 1.5 * rng.standard_normal((10, d))[y]
+def three_decimals(n, d, rng):
+    """Draw blobs with values of three decimals, as in tables of measurements."""
+    X, y = blobs(n, d, rng)
+    return np.round(X, 3, out=X), y
+
+
+def many_classes(n_classes, n, d, rng):
+    """Draw Gaussian classes of variance 1 with normal means of standard deviation 1.5."""
+    y = rng.integers(0, n_classes, n)
+    X = 1.5 * rng.standard_normal((n_classes, d))[y]
     X += rng.standard_normal((n, d))
     return X, y
 
@@ -122,7 +129,10 @@ def line(n, d, rng):
 
 SHAPES = {
     "blobs": blobs,
-    "ten classes": ten_classes,
+    "three decimals": three_decimals,
+    "ten classes": partial(many_classes, 10),
+    "26 classes": partial(many_classes, 26),
+    "500 classes": partial(many_classes, 500),
     "five blobs": five_blobs,
     "separated clusters": separated_clusters,
     "duplicates": duplicates,

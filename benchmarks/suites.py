@@ -10,6 +10,7 @@ from .contestants import (
     FOREST,
     FROM_FILE,
     GPU,
+    GPU_FOREST,
     GPU_PROCESS,
     IMPORTS,
     LABELS,
@@ -94,9 +95,22 @@ def growth(full):
     """Fit n samples and predict n/8 others for several n, to estimate the growth exponent."""
     tasks = []
     for d, largest in ((2, 256_000), (8, 256_000), (20, 64_000), (100, 32_000)):
-        for n in doubling(2_000, largest) if full else (1_000, 4_000):
-            data = DataSpec(n, d, n // 8)
-            tasks.append(Task("growth", data.size, data, (POPF, "1-NN"), BOTH))
+        for n in doubling(largest // 8, largest) if full else (1_000, 4_000):
+            tasks.append(Task("growth", f"{n:,} × {d}", DataSpec(n, d, n // 8), operations=BOTH))
+    return tasks
+
+
+def plane(full):
+    """Compute spanning trees of few features, on one thread and on all cores."""
+    tasks = []
+    for n, d in ((100_000, 2), (100_000, 5), (1_000_000, 2), (10_000_000, 2)):
+        for count in sorted({1, CORES}):
+            if n > 1_000_000 and count < 8:
+                continue
+            data = DataSpec(n if full else n // 100, d)
+            threads = f"{count} thread{'s' * (count > 1)}"
+            name, peers = f"{data.size}, {threads}", (TREE, "quitefastmst")
+            tasks.append(Task("plane", name, data, peers, threads=count))
     return tasks
 
 
@@ -160,6 +174,34 @@ def probability(full):
     return tasks
 
 
+def large_forest(full):
+    """Predict probabilities from large forests, with and without other components."""
+    tasks = []
+    for n in (300_000, 1_000_000) if full else (60_000,):
+        data = DataSpec(n, 3, 2_000, "three decimals")
+        tasks.append(Task("large-forest", data.size, data, (FOREST, POOLED), BOTH))
+    return tasks
+
+
+def classes(full):
+    """Fit many classes."""
+    tasks = []
+    for shape in ("26 classes", "500 classes"):
+        data = DataSpec(1_000 if full else 200, 16, 1_000, shape)
+        tasks.append(Task("classes", f"{data.size}, {shape}", data, (POOLED,), BOTH))
+    return tasks
+
+
+def pooled_threads(full):
+    """Fit probabilities on one thread and on all cores."""
+    return [
+        Task("pooled-threads", data.size, data, (POOLED,), threads=count)
+        for n, few in ((20_000, 1_000), (100_000, 2_000))
+        for data in [DataSpec(n if full else few, 20)]
+        for count in sorted({1, CORES})
+    ]
+
+
 def solvers(full):
     """Minimise Platt's objective."""
     tasks = []
@@ -173,52 +215,47 @@ def start(full):
     """Measure start-up times: imports, compilation, the first fit in a process."""
     repeat, nothing = 7 if full else 3, DataSpec(0, 0)
     tasks = [Task("start", "import", nothing, tuple(IMPORTS), ("import",), "import", 1, repeat)]
-    for d in (8, 100) if full else (8,):
+    for who, d in ((POPF, 8), (POPF, 100), (POOLED, 8)) if full else ((POPF, 8),):
         data = DataSpec(2_000 if full else 500, d, 100)
-        tasks.append(Task("start", f"first fit {data.size}", data, kind="first"))
+        tasks.append(Task("start", f"{who}, {data.size}", data, (who,), kind="first"))
     return tasks
 
 
 def memory(full):
-    """Measure the peak memory of a fit."""
+    """Measure the peak memory of fits and predictions."""
     tasks = []
-    for d, contestants in ((8, (POPF, "1-NN")), (2, (POOLED, LABELS))):
-        data = DataSpec(1_000_000 if full else 10_000, d, 2_000)
-        tasks.append(Task("memory", data.size, data, contestants, kind="alone", repeat=1))
+    for n, d, n_queries, contestants in (
+        (1_000_000, 8, 2_000, (POPF, "1-NN")),
+        (1_000_000, 2, 2_000, (POOLED, LABELS)),
+        (20_000, 10, 1_000_000, (POOLED,)),
+    ):
+        data = DataSpec(n if full else n // 100, d, n_queries if full else n_queries // 100)
+        operations = BOTH if n_queries > n else ("fit",)
+        tasks.append(
+            Task("memory", data.size, data, contestants, operations, kind="alone", repeat=1)
+        )
     return tasks
 
 
 def gpu(full):
-    """Fit and predict on a GPU, and at the smaller size on all cores of the same machine."""
-    tasks = []
-    for n, few, contestants in (
-        (200_000, 2_000, (GPU, POPF)),
-        (1_000_000, 4_000, (GPU,)),
-    ):
-        n = n if full else few
-        data = DataSpec(n, 128, n)
-        task = Task("gpu", data.size, data, contestants, BOTH, threads=CORES, once=(POPF,))
-        tasks.append(task)
-    return tasks
+    """Fit and predict probabilities on a GPU."""
+    data = DataSpec(300_000 if full else 3_000, 128, 50_000 if full else 500)
+    return [Task("gpu", data.size, data, (GPU_FOREST,), BOTH, threads=CORES)]
 
 
 def scaling(full):
-    """Fit for several n, then several d, on one core, on all cores, and on a GPU."""
-    over_n = {
-        (POPF, 1, 8): 62_500,
-        (POPF, 1, 128): 3_125,
-        (POPF, CORES, 8): 125_000,
-        (POPF, CORES, 128): 12_500,
-        (GPU, CORES, 8): 125_000,
-        (GPU, CORES, 128): 125_000,
+    """Fit on one core, on all cores, and on a GPU."""
+    places = {
+        (1_000_000, 8): ((POPF, 1), (POPF, CORES), (GPU, CORES)),
+        (50_000, 128): ((POPF, 1), (POPF, CORES)),
+        (200_000, 128): ((POPF, CORES), (GPU, CORES)),
+        (1_000_000, 128): ((GPU, CORES),),
     }
-    over_d = {(POPF, 1): 25_000, (POPF, CORES): 100_000, (GPU, CORES): 250_000}
-    sizes = [(who, k, n, d) for (who, k, d), n0 in over_n.items() for n in doubling(n0, 16 * n0)]
-    sizes += [(who, k, n, d) for (who, k), n in over_d.items() for d in (2, 8, 16, 32, 64, 128)]
-    tasks = []
-    for who, k, n, d in sizes if full else sizes[::5]:
-        once = () if k > 1 else (who,)
-        tasks.append(alone("scaling", full, n, d, (who,), operations=BOTH, threads=k, once=once))
+    tasks = [
+        alone("scaling", full, n, d, (who,), threads=count)
+        for (n, d), each in places.items()
+        for who, count in each
+    ]
     return list(dict.fromkeys(tasks))
 
 
@@ -226,7 +263,7 @@ def dask(full):
     """Fit on local clusters of processes with one thread each, and on one process with a GPU."""
     clusters = [f"popf on {k} processes" for k in PROCESSES if k <= max(2, CORES)]
     sizes = [(n, 8) for n in doubling(125_000, 2_000_000)]
-    sizes += [(n, 128) for n in doubling(12_500, 100_000)]
+    sizes += [(n, 128) for n in doubling(12_500, 100_000)] + [(3_000, 10_000)]
     return [
         alone("dask", full, n, d, (POPF, *clusters[-2:], GPU_PROCESS), threads=CORES)
         for n, d in (sizes if full else sizes[::5])
@@ -271,10 +308,14 @@ SUITES = {
     "table": table,
     "predict": predict,
     "growth": growth,
+    "plane": plane,
     "spanning-tree": spanning_tree,
     "shapes": shapes,
     "threads": threads,
     "probability": probability,
+    "large-forest": large_forest,
+    "classes": classes,
+    "pooled-threads": pooled_threads,
     "solvers": solvers,
     "start": start,
     "memory": memory,

@@ -146,31 +146,48 @@ def start(records):
         for who in record["task"]["contestants"]:
             if imports := values(record, who, "import"):
                 rows.append((f"import of {who}", seconds(statistics.median(imports))))
-        for what, operation in (
-            ("nothing cached", "cold first fit"),
-            ("nothing cached, then the first prediction", "cold first predict"),
-        ):
-            if cold := values(record, POPF, operation):
-                rows.append((f"{name}, {what}", seconds(cold[0])))
-        pairs = zip(
-            values(record, POPF, "warm first fit"),
-            values(record, POPF, "warm second fit"),
-            strict=True,
-        )
-        if extra := [first - second for first, second in pairs]:
-            rows.append(
-                (f"{name} in a new process, beyond the second", seconds(statistics.median(extra)))
+            for what, operation in (
+                ("nothing cached", "cold first fit"),
+                ("nothing cached, then the first prediction", "cold first predict"),
+            ):
+                if cold := values(record, who, operation):
+                    rows.append((f"{name}, {what}", seconds(cold[0])))
+            pairs = zip(
+                values(record, who, "warm first fit"),
+                values(record, who, "warm second fit"),
+                strict=True,
             )
+            if extra := [first - second for first, second in pairs]:
+                rows.append(
+                    (
+                        f"{name} in a new process, beyond the second",
+                        seconds(statistics.median(extra)),
+                    )
+                )
     return [Table("Starting up", ("", "time"), rows)]
+
+
+def absolute(records):
+    """Tabulate the times of fits and predictions, and of one prediction."""
+    rows = []
+    for record in records:
+        task = record["task"]
+        for who in task["contestants"]:
+            times = [best(record, who, operation) for operation in ("fit", "predict")]
+            if all(times):
+                one = f"{1e3 * times[1] / task['data']['n_queries']:.2g} ms"
+                rows.append((f"{who}, {task['name']}", *map(seconds, times), one))
+    title = records[0]["task"]["suite"].capitalize()
+    return [Table(title, ("", "fit", "predictions", "one of them"), rows)]
 
 
 def alone(records):
     """Tabulate time and memory of fits in separate processes, and whether the forests are equal."""
     digests = defaultdict(dict)
-    for _, value in first_fits(records):
+    for _, value in first_values(records):
         digests[value["data of"]].setdefault(value.get("digest"), value["contestant"])
     rows = []
-    for record, value in sorted(first_fits(records), key=size):
+    for record, value in sorted(first_values(records, "fit", "predict"), key=size):
         known = [digest for digest in digests[value["data of"]] if digest]
         same = (
             "" if "digest" not in value else "yes" if len(known) == 1 else f"NO: {value['digest']}"
@@ -178,9 +195,9 @@ def alone(records):
         cluster = [f"{value['n_blocks']}, {value['n_pairs']}"] if "n_blocks" in value else [""]
         rows.append(
             (
-                record["task"]["name"],
+                f"{record['task']['name']}{prediction_of(record, value)}",
                 place(record, value),
-                seconds(best(record, value["contestant"], "fit")) if "memory" in value else "",
+                seconds(best(record, value["contestant"], value["operation"])),
                 memory(value),
                 *cluster,
                 mib(value.get("moved")),
@@ -190,6 +207,12 @@ def alone(records):
     header = ("samples", "", "time", "memory, MiB", "blocks, pairs", "moved, MiB", "same forest")
     title = records[0]["task"]["suite"].capitalize()
     return [Table(title, header, rows).without_empty_columns()]
+
+
+def prediction_of(record, value):
+    """Return what was predicted, as text; nothing for a fit."""
+    n_queries = record["task"]["data"]["n_queries"]
+    return f", predict {n_queries:,}" if value["operation"] == "predict" else ""
 
 
 def size(fit):
@@ -206,39 +229,6 @@ def place(record, value):
     return value["contestant"].removeprefix("popf ").removeprefix("on ")
 
 
-def fit_times(records):
-    """Return the times of fits by place, number of samples and number of features."""
-    found = {}
-    for fit in first_fits(records):
-        d, n = size(fit)
-        found[place(*fit), n, d] = best(fit[0], fit[1]["contestant"], "fit")
-    return found
-
-
-def scaling(records):
-    """Tabulate time and memory at every place: over n for each d, and over d for each n."""
-    found = defaultdict(dict)
-    for fit in first_fits(records):
-        (d, n), where = size(fit), place(*fit)
-        cell = seconds(best(fit[0], fit[1]["contestant"], "fit")), memory(fit[1])
-        found["samples", f"{d} features", n][where] = cell
-        found["features", f"{n:,} samples", d][where] = cell
-    made = []
-    for over, fixed in dict.fromkeys((over, fixed) for over, fixed, _ in found):
-        sizes = sorted(n for o, f, n in found if (o, f) == (over, fixed))
-        places = dict.fromkeys(place for n in sizes for place in found[over, fixed, n])
-        places = [p for p in places if sum(p in found[over, fixed, n] for n in sizes) > 2]
-        for i, what in enumerate(("Seconds", "Memory in MiB, and as a multiple of the data")):
-            rows = [
-                (f"{n:,}", *(found[over, fixed, n].get(place, ("", ""))[i] for place in places))
-                for n in sizes
-                if any(place in found[over, fixed, n] for place in places)
-            ]
-            if places:
-                made.append(Table(f"{what}, {fixed}", (over, *places), rows))
-    return made
-
-
 def measured(records):
     """Yield (record, contestant, operation) for all combinations that have values."""
     for record in records:
@@ -248,18 +238,18 @@ def measured(records):
                     yield record, who, operation
 
 
-def first_fits(records):
-    """Yield (record, value) for the first fit of each contestant, with a description of the data."""
+def first_values(records, *operations):
+    """Yield (record, value) for the first fit, or other operations, of each contestant, with its data."""
     for record in records:
         for value in record["values"]:
-            if value["operation"] == "fit" and value["round"] == 0:
+            if value["operation"] in (operations or ("fit",)) and value["round"] == 0:
                 yield record, {**value, "data of": repr(record["task"]["data"])}
 
 
 def forests_that_differ(records):
     """Return the names of data on which contestants grew different forests."""
     found = defaultdict(set)
-    for record, value in first_fits(records):
+    for record, value in first_values(records):
         if "digest" in value:
             found[record["task"]["name"], value["data of"]].add(value["digest"])
     return [name for (name, _), digests in found.items() if len(digests) > 1]
@@ -275,9 +265,7 @@ def memory(value):
         ("worker_memory", " a process"),
         ("device_memory", " on the GPU"),
     ):
-        # Older files have the bytes as the value.
-        amount = value.get(key, value["value"] if key == "memory" else None)
-        if amount is not None:
+        if (amount := value.get(key)) is not None:
             parts.append(f"{mib(amount)} ({amount / value['data']:.1f} ×){where}")
     return ", ".join(parts)
 
@@ -306,9 +294,13 @@ def seconds(value):
 MAKERS = {
     "growth": growth,
     "threads": threads,
+    "pooled-threads": threads,
+    "large-forest": absolute,
+    "classes": absolute,
+    "gpu": absolute,
     "start": start,
     "memory": alone,
-    "scaling": scaling,
+    "scaling": alone,
     "dask": alone,
     "out-of-core": alone,
     "same-forest": alone,

@@ -85,9 +85,9 @@ def measure_times(order, reporter):
 def measure_alone(order, reporter):
     """Measure time and memory of one contestant's fits, and hash its forest.
 
-    A value is the time of a fit in seconds. The first also has ``data`` (bytes), ``memory`` (peak memory of
-    this process during the fit, minus its memory before, with the data loaded), the contestant's own `facts`,
-    and ``digest``, which must be the same for all contestants on the same data.
+    A value is the time of a fit or a prediction in seconds. The first also has ``data`` (bytes) and ``memory``
+    (peak memory of this process meanwhile, minus its memory before, with the data loaded); that of a fit has
+    the contestant's own `facts`, and ``digest``, which must be the same for all contestants on the same data.
     """
     from .contestants import CONTESTANTS
     from .data import DataSpec
@@ -115,7 +115,12 @@ def measure_alone(order, reporter):
                     facts["digest"] = digest(contestant.model, data.queries[:1_000])
             reporter.say("value", contestant=name, operation="fit", round=number, **facts)
             if "predict" in order["operations"] and contestant.predict:
-                reporter.time(lambda: contestant.predict(data), name, "predict", number)
+                before = forget_peak()
+                begin = time.perf_counter()
+                contestant.predict(data)
+                facts = {"value": time.perf_counter() - begin, "data": data.queries.nbytes}
+                facts["memory"] = max(0, peak_bytes() - before)
+                reporter.say("value", contestant=name, operation="predict", round=number, **facts)
 
 
 def measure_import(order, reporter):
