@@ -62,7 +62,8 @@ def test_what_popf_offers(capsys):
 def test_folders_of_the_package_are_there_without_another_import():
     code = """
 import popf
-for name in ("datasets", "display", "experiment", "io", "metrics", "monitoring", "paper", "report"):
+folders = "datasets display experiment forest io metrics mlflow monitoring paper probability report"
+for name in (*folders.split(), "table_models", "tables"):
     assert name in dir(popf) and getattr(popf, name).__all__, name
 print(popf.display.ForestDisplay.__name__, sorted(set(dir(popf)) & {"Any", "TYPE_CHECKING"}))
 """
