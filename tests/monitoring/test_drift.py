@@ -7,8 +7,10 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from popf import POPFClassifier, TableEncoder
+from inspections import real_inspections
+from popf import ConsumptionFeatures, POPFClassifier, TableEncoder
 from popf.datasets import make_energy_theft
+from popf.metrics import spread_of_periods
 from popf.monitoring import drift
 from popf.paper import PlattOPFClassifier
 
@@ -143,6 +145,32 @@ def test_the_paper_s_method_and_pipelines_have_drift_too(consumers):
         assert [n for n in drift(model, table[600:]).drifted if n not in ("hits",)] == []
         changed = table[600:].assign(demand_contracted=2.5 * table["demand_contracted"])
         assert len(drift(model, changed).drifted) >= 1
+
+
+def test_theft_in_real_inspections_becomes_rarer_than_the_model_says():
+    frame = real_inspections()
+    old, new = frame[frame["month"] < "2017"][::3], frame[frame["month"] >= "2018"]
+    assert old["theft"].mean() == pytest.approx(0.071, abs=0.001)
+    assert new["theft"].mean() == pytest.approx(0.049, abs=0.001)
+    features = ConsumptionFeatures("consumption_12:consumption_1")
+    X, y = old.drop(columns=["theft", "month"]), old["theft"]
+    model = make_pipeline(features, POPFClassifier()).fit(X, y)
+    later = new.drop(columns=["theft", "month"])
+    found = drift(model, later, new["theft"], limit=0.1)
+    assert "material" in found.drifted
+    assert found.columns[0].psi > 10 * found.columns[0].normal
+    assert found.novel.lower > 0.05
+    assert found.found["positives"] == 487 < found.expected["positives"].lower
+    assert {"positives", "auc"} & {*found.drifted} == {"positives"}
+    blind = drift(model, later, limit=0.1)
+    assert blind.found is None
+    assert blind.expected == found.expected
+    # Part of the fall shows in the columns.
+    assert 0.055 < blind.expected["positives"].value / len(new) < 0.068
+    months = spread_of_periods(y, old["month"].astype(str))
+    wide = drift(model, later, spread=months).expected["positives"]
+    narrow = found.expected["positives"]
+    assert wide.upper - wide.lower > 1.5 * (narrow.upper - narrow.lower)
 
 
 def test_what_has_no_drift_is_refused(model, consumers):
