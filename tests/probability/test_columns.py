@@ -133,6 +133,9 @@ def test_new_rows():
     assert_array_equal(columns.read(again), columns.read(new))
     with pytest.raises(ValueError, match="'day' holds 'soon', but it held a date"):
         columns.read(new.assign(day="soon"))
+    with pytest.warns(UserWarning, match="'day' holds 'soon', which is no date"):
+        found = columns.read(new.assign(day=["soon", "1/3/1970"]))
+    assert_array_equal(found, columns.read(new))
 
 
 def test_cells_in_columns_that_were_empty_are_ignored():

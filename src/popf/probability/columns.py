@@ -4,6 +4,7 @@ In a matrix, a number stays itself, a level of a categorical column is its posit
 that were seen in training (-1 if it was not seen), a date is seconds since 1970, and a gap is NaN.
 """
 
+import warnings
 from collections.abc import Sequence
 from datetime import date, time
 from decimal import Decimal
@@ -301,9 +302,8 @@ def _read_column(
         raise _not_a(kind, example, name)
     distinct, codes = _distinct(cells, name)
     found = np.full(len(distinct) + 1, np.nan)
-    words = [value for value in distinct if isinstance(value, str)]
-    if kind == DATE and any(np.isnan(parse_date(word, format_)) for word in words):
-        format_ = date_format(words)  # written in another way than in training
+    if kind == DATE:
+        format_ = _format_of_new(distinct, name, format_)
     for i, value in enumerate(distinct):
         own = _kind_of(value, name)
         if own == CATEGORY and format_:
@@ -313,6 +313,19 @@ def _read_column(
         else:
             found[i] = _number_of(value, name)
     return _checked(found[codes], name)
+
+
+def _format_of_new(distinct: list[Any], name: str, format_: str) -> str:
+    """Return the format of new dates as text; warn of text that is no date, and so counts as missing."""
+    words = [value for value in distinct if isinstance(value, str)]
+    odd = [word for word in words if np.isnan(parse_date(word, format_))]
+    another = date_format(words) if odd else ""  # they may be written in another way than in training
+    if odd and not another:
+        if len(odd) == len(words):
+            raise _not_a(DATE, odd[0], name)
+        message = f"column {name!r} holds {odd[0]!r}, which is no date like the others, and counts as missing."
+        warnings.warn(message, UserWarning, stacklevel=2)
+    return another or format_
 
 
 def _checked(cells: NDArray[Any], name: str) -> FloatArray:
