@@ -319,7 +319,8 @@ def _format_of_new(distinct: list[Any], name: str, format_: str) -> str:
     """Return the format of new dates as text; warn of text that is no date, and so counts as missing."""
     words = [value for value in distinct if isinstance(value, str)]
     odd = [word for word in words if np.isnan(parse_date(word, format_))]
-    another = date_format(words) if odd else ""  # they may be written in another way than in training
+    # They may be written in another way than in training.
+    another = date_format(words) if odd else ""
     if odd and not another:
         if len(odd) == len(words):
             raise _not_a(DATE, odd[0], name)
