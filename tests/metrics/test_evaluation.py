@@ -14,7 +14,7 @@ from sklearn.metrics import (
 )
 
 from popf.metrics import evaluate, expected_calibration_error, opf_accuracy_score
-from popf.metrics.evaluation import chance_calibration_error, wilson
+from popf.metrics.evaluation import chance_calibration_error
 
 
 def forecasts(n, rng, sharpness=1.0):
@@ -140,13 +140,6 @@ def test_chance_explains_the_error_of_exact_probabilities_and_not_of_bad_ones():
         assert (error > 2.0 * chance_calibration_error(p)) == (not explained)
     together = chance_calibration_error(np.tile(p, 9), groups=np.tile(np.arange(4000), 9))
     assert together == pytest.approx(chance_calibration_error(p), rel=0.1)
-
-
-def test_the_interval_of_a_share_is_wilsons():
-    # Newcombe's example: 81 of 263.
-    assert wilson(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
-    assert wilson(0.0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
-    assert wilson(1.0, 20)[1] == 1.0
 
 
 def test_periods_are_evaluated_by_themselves_too():

@@ -22,7 +22,8 @@ from popf.metrics.checks import (
     event,
     shown,
 )
-from popf.metrics.evaluation import CONFIDENCE, N_BINS, bins_of, mean_gap, wilson
+from popf.metrics.evaluation import N_BINS, bins_of, mean_gap
+from popf.metrics.intervals import CONFIDENCE, wilson
 from popf.metrics.thresholds import best_threshold, check_costs, count_at_thresholds
 
 HISTOGRAM_BINS, HISTOGRAM_SHARE, COST_SHARE = 20, 0.24, 0.3

@@ -2,6 +2,7 @@
 
 ``evaluation``   OPF accuracy, calibration error, and all metrics at once with intervals, as used by the
                  commands, the report and the experiment
+``intervals``    confidence intervals of scores and shares
 ``expectations`` the scores that calibrated probabilities promise, before labels are known
 ``thresholds``   scores and costs as functions of the threshold, the best threshold, precision and lift among
                  the highest scores

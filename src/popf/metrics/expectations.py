@@ -12,7 +12,8 @@ from scipy.stats import rankdata
 
 from popf.formatting import check_share
 from popf.metrics.checks import as_probabilities, group_numbers
-from popf.metrics.evaluation import CONFIDENCE, Score, mean_of_finite
+from popf.metrics.evaluation import Score, mean_of_finite
+from popf.metrics.intervals import CONFIDENCE
 
 #: Number of labels to draw in all, if they are many.
 MOST_LABELS = 20_000_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +14,8 @@ from popf.engine.structures import FloatArray, IntArray
 from popf.formatting import check_share
 from popf.metrics import Score, expected_scores, spread_of_periods
 from popf.metrics.checks import as_labels, class_index, group_numbers
-from popf.metrics.evaluation import CONFIDENCE, wilson
 from popf.metrics.expectations import EXPECTED, label_scores
+from popf.metrics.intervals import CONFIDENCE, wilson
 from popf.paper.classifier import PlattOPFClassifier
 from popf.probability.classifier import POPFClassifier
 from popf.probability.columns import CATEGORY, UNSEEN, names_of_features, read_new
@@ -212,7 +213,11 @@ def _columns(
         categories = table.columns.kinds == CATEGORY
     level = 1.0 - (1.0 - CONFIDENCE) / before.shape[1]
     found = []
-    for j, name in enumerate(names_of_features(final)):
+    names = names_of_features(final)
+    if steps and not hasattr(final, "feature_names_in_"):
+        with suppress(AttributeError):  # of a step without names
+            names = model[:-1].get_feature_names_out().tolist()
+    for j, name in enumerate(names):
         old, new = before[:, j], now[:, j]
         gaps = np.isnan(old), np.isnan(new)
         if categories[j]:

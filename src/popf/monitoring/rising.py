@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from popf.display.canvas import as_text, blend, look_of, need_matplotlib
 from popf.engine.structures import FloatArray, IntArray
 from popf.formatting import check_integer
-from popf.metrics.evaluation import wilson
+from popf.metrics.intervals import wilson
 
 RECENT, HISTORY, LIMIT = 2, 1, 0.3
 #: False-alarm rates in the table, and the delay, in periods, up to which theft counts as found soon.

@@ -11,7 +11,8 @@ from popf.display.curves import ReliabilityCurve, prepare_reliability
 from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.formatting import visible
 from popf.metrics import Evaluation, Score, average_precision_at, evaluate, lift_curve, precision_at
-from popf.metrics.evaluation import chance_calibration_error, wilson
+from popf.metrics.evaluation import chance_calibration_error
+from popf.metrics.intervals import wilson
 from popf.metrics.thresholds import ThresholdCounts, best_threshold, count_at_thresholds
 
 CLASS_BINS = 40

@@ -18,8 +18,9 @@ from popf.files import replacing
 from popf.formatting import check_integer, check_share
 from popf.io import align
 from popf.metrics.checks import as_labels, as_probabilities, check_same_kind, class_index, shown
-from popf.metrics.evaluation import CONFIDENCE
+from popf.metrics.intervals import CONFIDENCE
 from popf.metrics.thresholds import check_costs
+from popf.monitoring import Drift, drift
 from popf.paper.classifier import PlattOPFClassifier
 from popf.probability.classifier import POPFClassifier
 from popf.report import numbers
@@ -29,6 +30,8 @@ from popf.report.numbers import plain
 from popf.tables.columns import group_rows
 
 MAX_ROWS, PRINTED_ROWS = 2000, 40
+#: Number of columns, those that have changed most, to compare with training.
+MAX_CHANGED = 8
 #: Of more classes, only the most frequent can be chosen on the page: each adds some 0.3 MB.
 MAX_VIEWS = 20
 
@@ -100,6 +103,7 @@ class Report:
     drawn: str  # what the bootstrap resamples for the intervals, in words
     id_names: list[str]
     drivers: Drivers | None
+    drift: Drift | None  # since training, of two classes
     facts: list[tuple[str, Entries]]  # headings, each with (term, text) pairs
     note: str  # remark about the paths, may be empty
 
@@ -118,6 +122,7 @@ class Report:
             text=numbers,
             confidence=f"{100 * CONFIDENCE:g} %",
             printed_rows=PRINTED_ROWS,
+            max_changed=MAX_CHANGED,
         )
 
     def script_data(self) -> dict[str, Any]:
@@ -281,6 +286,19 @@ def compute(
         frequent = np.argsort(-counts, kind="stable")[:MAX_VIEWS]
         shown = sorted({code, *frequent[counts[frequent] > 0].tolist()})
     views = [view_of(each) for each in shown]
+    changed, spread = None, known.get("spread")
+    if not names[2:] and final.samples_ is not None:
+        changed = drift(
+            model,
+            X,
+            labels,
+            positive=classes.tolist()[code],
+            threshold=_own_threshold(final, code),
+            groups=drawn,
+            spread=spread if isinstance(spread, float) else None,
+            probability=table[:, code],
+            seed=seed,
+        )
     target, question = about.get("target"), f"“{names[code]}”"
     if target:
         question = f"{plain(target)} = {names[code]}"
@@ -298,6 +316,7 @@ def compute(
         drawn=f"the {groups.n_groups:,} values of {plain(groups.id)}" if groups.id else "samples",
         id_names=[plain(name) for name in columns],
         drivers=drivers_of(model, X, code, known.get("cautions")),
+        drift=changed,
         facts=model_facts(model, about),
         note=notes[0],
     )
