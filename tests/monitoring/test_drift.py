@@ -144,7 +144,7 @@ def test_the_paper_s_method_and_pipelines_have_drift_too(consumers):
         model.fit(table[:600], y[:600])
         assert [n for n in drift(model, table[600:]).drifted if n not in ("hits",)] == []
         changed = table[600:].assign(demand_contracted=2.5 * table["demand_contracted"])
-        assert len(drift(model, changed).drifted) >= 1
+        assert "demand_contracted" in drift(model, changed).drifted
 
 
 def test_theft_in_real_inspections_becomes_rarer_than_the_model_says():

@@ -15,6 +15,7 @@ from popf import PlattOPFClassifier, POPFClassifier, report
 from popf.display.curves import prepare_thresholds
 from popf.display.log_odds import log_odds_of, split_log_odds
 from popf.metrics import evaluate
+from popf.monitoring import drift
 from popf.report import numbers
 from popf.report.numbers import figure, percent, verdict
 from popf.report.page import compute
@@ -208,7 +209,26 @@ def test_forests_on_distances_have_paths_without_features():
     model = POPFClassifier(metric="precomputed").fit(pairwise_distances(X[:200]), y[:200])
     found = compute(model, distances, y[200:])
     assert not any(row.why["features"] for row in found.view.rows)
-    assert found.html()
+    assert "changed since training" not in found.html()
+
+
+def test_what_has_changed_since_training_is_shown(theft_case):
+    model, X, y = theft_case
+    changed = X.assign(demand_contracted=2 * X["demand_contracted"])
+    found = compute(model, changed, y, ids={"consumer": np.arange(len(y)) // 2})
+    expected = drift(model, changed, y, groups=np.arange(len(y)) // 2)
+    assert found.drift.columns == expected.columns
+    assert (found.drift.novel, found.drift.expected) == (expected.novel, expected.expected)
+    assert found.drift.columns[0].name == "demand_contracted"
+    page = found.html()
+    assert "What has changed since training?" in page
+    assert f"<td>{numbers.fixed(found.drift.columns[0].psi, 3)}</td>" in page
+    assert "demand_contracted <b>changed</b>" in page
+    facts = {"facts": {"table": {"spread": 2.0}}}
+    wide = compute(model, X, y, positive="regular", about=facts).drift.expected["positives"]
+    narrow = compute(model, X, y).drift.expected["positives"]
+    assert wide.upper - wide.lower > 3 * (narrow.upper - narrow.lower)
+    assert wide.value == pytest.approx(len(y) - narrow.value)
 
 
 def test_steps_that_cannot_be_undone_are_noted(theft_case):
