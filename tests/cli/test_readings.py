@@ -94,6 +94,14 @@ def test_readings_that_cannot_be_are_refused(folder, capsys, readings, message):
     assert message in refused(capsys, *words)
 
 
+@pytest.mark.parametrize("command", ["evaluate", "predict", "rank", "drift"])
+def test_tables_without_readings_are_refused(folder, tmp_path, capsys, command):
+    new = pd.read_csv(folder / "new.csv")
+    new.loc[:, "zona":].to_csv(tmp_path / "bare.csv", index=False)
+    said = refused(capsys, command, folder / "m.popf", tmp_path / "bare.csv")
+    assert "the model needs 12 columns that are missing: '12_anterior'" in said
+
+
 def test_a_reading_is_named_once(folder, capsys):
     words = fitting(folder, "--readings", "3_anterior", "-o", folder / "x.popf")
     assert "--readings has '3_anterior' twice" in refused(capsys, *words)

@@ -141,3 +141,7 @@ def test_times_that_cannot_be_used_are_refused(files, tmp_path, capsys):
         assert not test.exists()
     words = ("evaluate", files / "model.popf", files / "visits.csv", "--time")
     assert "there is no column 'when'" in refused(capsys, *words, "when")
+    assert "'north' (row 1) is neither a number" in refused(capsys, *words, "region")
+    one = changed(files, tmp_path, month="2018-01")
+    found = facts(capsys, "evaluate", files / "model.popf", one)
+    assert [row["n_rows"] for row in found["by_period"]] == [400]
