@@ -11,13 +11,15 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import popf
-from popf import OPFClassifier, PlattOPFClassifier, POPFClassifier
+from popf import OPFClassifier, PlattOPFClassifier, POPFClassifier, TableEncoder
 from popf import files as atomic
 from popf.io import ModelFileError, align, container, describe
 from saved_models import CANCER_X, CANCER_Y, IRIS_X, IRIS_Y
@@ -202,6 +204,21 @@ REFUSED = {
     ),
     "attribute": (with_an_attribute, r"attribute '_notes'"),
 }
+
+
+def test_pipelines_on_tables_are_saved_here_or_by_skops(model_path):
+    skops = pytest.importorskip("skops.io", reason="skops is not installed")
+    frame = pd.DataFrame({"x": [1.0, None, 3.0, 4.0] * 5, "c": ["a", "b", "b", None] * 5})
+    y = np.arange(20) % 2
+    own = make_pipeline(TableEncoder(), StandardScaler(), OPFClassifier()).fit(frame, y)
+    popf.save(own, model_path)
+    assert (popf.load(model_path).predict(frame) == own.predict(frame)).all()
+    encoders = (SimpleImputer(), ["x"]), (OneHotEncoder(sparse_output=False), ["c"])
+    other = make_pipeline(make_column_transformer(*encoders), POPFClassifier()).fit(frame, y)
+    with pytest.raises(TypeError, match=r"TableEncoder, which fills gaps.*io\.trusted_types"):
+        popf.save(other, model_path)
+    loaded = skops.loads(skops.dumps(other), trusted=popf.io.trusted_types)
+    assert (loaded.predict_proba(frame) == other.predict_proba(frame)).all()
 
 
 @pytest.mark.parametrize("what", REFUSED)

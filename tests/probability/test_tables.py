@@ -207,6 +207,12 @@ def test_scikit_learn_splits_frames():
     assert scores.mean() > 0.6
 
 
+def test_one_line_with_skrub():
+    skrub = pytest.importorskip("skrub", reason="skrub is not installed")
+    model = skrub.tabular_pipeline(POPFClassifier()).fit(FRAME, Y)
+    assert log_loss(NEW_Y, model.predict_proba(NEW)) < 0.6
+
+
 @pytest.mark.parametrize(
     ("column", "cells", "message"),
     [

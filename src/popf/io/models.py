@@ -72,8 +72,8 @@ TOP = "the model"
 KIND = "!"
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
-#: The types that skops must trust to load popf's estimators, anywhere in a pipeline.
-trusted_types = [f"{module}.{name}" for name, module in OWN.items()]
+#: The types that skops must trust to load popf's estimators, after any transformers of scikit-learn.
+trusted_types = [*(f"{module}.{name}" for name, module in OWN.items()), "numpy.dtype"]
 
 
 def save(
@@ -362,8 +362,8 @@ def _refusal(value: Any, where: str) -> str:
         )
     return (
         f"{where} is a {kind.__module__.partition('.')[0]} {kind.__name__}, which popf.save does not support. "
-        f"It saves popf's estimators, alone or in a Pipeline after {', '.join(SCALERS)}. "
-        "Save other models with skops: skops.io.dump(model, path), and "
+        f"It saves popf's estimators, alone or in a Pipeline after {', '.join(SCALERS)}, or TableEncoder, "
+        "which fills gaps and encodes text. Save other models with skops: skops.io.dump(model, path), and "
         "skops.io.load(path, trusted=popf.io.trusted_types)."
     )
 
