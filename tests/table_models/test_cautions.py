@@ -64,9 +64,21 @@ def test_what_is_no_leak():
         pairs=[f"pair {i // 2}" for i in rng.permutation(N)],
         numbers=rng.permutation(N),
     )
-    assert cautions(frame, RARE) == ({}, [], [])
+    assert cautions(frame, RARE) == ({}, [], [], {})
     few = slice(0, 40)
     assert cautions(frame[few].assign(leak=RARE[few]), RARE[few]).leaks == {}
+
+
+def test_gaps_in_one_class_only():
+    gaps = np.flatnonzero(RARE)[:25]
+    frame = table()
+    for name, rows in (("two", gaps[:12]), ("one", gaps[:25]), ("by chance", gaps[:9])):
+        frame[name] = RNG.normal(size=N)
+        frame.loc[rows, name] = np.nan
+    frame["both"] = frame["one"].where(frame.index != np.flatnonzero(~RARE)[0])
+    assert cautions(frame, RARE).gaps == {"True": ["two", "one"]}
+    (said,) = cautions(frame, RARE).sentences()
+    assert said.startswith("every row with a gap in 'two', 'one' is of class True. Will that be")
 
 
 def test_constants_and_duplicates():

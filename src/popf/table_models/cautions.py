@@ -1,4 +1,4 @@
-"""Columns of a training table that deserve a second look: leaks of the target, constants and duplicates."""
+"""Columns of a training table that deserve a second look: leaks of the target, constants, duplicates, gaps."""
 
 from typing import Any, NamedTuple
 
@@ -15,6 +15,8 @@ SEPARATES = 0.98
 MIN_ROWS, MIN_IN_CLASS = 50, 8
 #: Maximum number of bins of a number, minimum number of rows in each, and maximum number of cells to look at.
 MAX_BINS, ROWS_PER_BIN, MAX_CELLS = 64, 6, 2_000_000
+#: Probability below which it is no chance that all gaps of a column are in rows of one class.
+NO_CHANCE = 1e-6
 
 
 class Cautions(NamedTuple):
@@ -27,6 +29,7 @@ class Cautions(NamedTuple):
     duplicates: list[
         tuple[str, str]
     ]  # pairs of columns with equal cells, the second after the first
+    gaps: dict[str, list[str]]  # columns with gaps in rows of one class only, by class
 
     def sentences(self) -> list[str]:
         """Describe them, with the parameters that leave columns out."""
@@ -35,6 +38,11 @@ class Cautions(NamedTuple):
             f"prediction is made? If not: `drop={[name]}`."
             for name, area in self.leaks.items()
         ]
+        for label, with_gaps in self.gaps.items():
+            names = listed([repr(name) for name in with_gaps], 3)
+            found.append(
+                f"every row with a gap in {names} is of class {label}. Will that be so in new rows?"
+            )
         if self.constant:
             names = listed([repr(name) for name in self.constant], 12)
             found.append(f"the same in all rows: {names}.")
@@ -46,10 +54,20 @@ class Cautions(NamedTuple):
 
 def cautions_of(columns: Columns, matrix: FloatArray, y: Any) -> Cautions:
     """Look at the columns of a training table, given as a matrix, and its labels."""
-    codes = np.unique(y, return_inverse=True)[1]
+    labels, codes = np.unique(y, return_inverse=True)
     names = columns.names.tolist()
     areas = single_column_areas(columns, matrix, codes)
     leaks = {names[j]: float(areas[j]) for j in np.flatnonzero(areas >= SEPARATES)}
+    chances = np.log(np.bincount(codes) / len(codes))
+    gaps: dict[str, list[str]] = {}
+    for name, missing in zip(names, np.isnan(matrix).T, strict=True):
+        found = np.unique(codes[missing])
+        if (
+            len(found) == 1
+            and missing.sum() * chances[found[0]] < np.log(NO_CHANCE)
+            and name not in leaks
+        ):
+            gaps.setdefault(str(labels[found[0]]), []).append(name)
     cells = np.where(np.isnan(matrix), np.inf, matrix)
     constant = [names[j] for j in np.flatnonzero((cells == cells[:1]).all(axis=0))]
     first: dict[bytes, str] = {}
@@ -58,7 +76,7 @@ def cautions_of(columns: Columns, matrix: FloatArray, y: Any) -> Cautions:
         key = kind.encode() + np.ascontiguousarray(column).tobytes()
         if name not in constant and first.setdefault(key, name) != name:
             duplicates.append((first[key], name))
-    return Cautions(leaks, constant, duplicates)
+    return Cautions(leaks, constant, duplicates, gaps)
 
 
 def single_column_areas(columns: Columns, matrix: FloatArray, codes: IntArray) -> FloatArray:
