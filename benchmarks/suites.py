@@ -197,7 +197,7 @@ def pooled_threads(full):
     return [
         Task("pooled-threads", data.size, data, (POOLED,), threads=count)
         for n, few in ((20_000, 1_000), (100_000, 2_000))
-        for data in [DataSpec(n if full else few, 20)]
+        for data in [DataSpec(n if full else few, 20, 100)]
         for count in sorted({1, CORES})
     ]
 

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info
 
 from popf import OPFClassifier
 from popf.engine.mst import neighbours_by_tiles
-from popf.engine.runtime.threads import Team, map_chunks, map_items, run_both
+from popf.engine.runtime.threads import SWITCH_SECONDS, Team, map_chunks, map_items, run_both
 from strategies import assert_same_conquest, assert_same_forest, fit, gaussian, grid
 
 ALGORITHMS = ("kd_tree", "brute")
@@ -181,3 +181,16 @@ assert all((a == b).all() for a, b in zip(fit(), expected, strict=True))
 assert n_blas_threads() == before
 print("parent")
 """
+
+
+def test_the_switch_interval_is_restored():
+    before = sys.getswitchinterval()
+
+    def inner():
+        return run_both(sys.getswitchinterval, sys.getswitchinterval, 2)
+
+    assert run_both(inner, inner, 2) == ((pytest.approx(SWITCH_SECONDS),) * 2,) * 2
+    assert sys.getswitchinterval() == before
+    with pytest.raises(ZeroDivisionError):
+        run_both(lambda: 1 / 0, inner, 2)
+    assert sys.getswitchinterval() == before

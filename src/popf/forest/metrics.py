@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import DistanceMetric
 
 from popf.engine.distances import KERNELS, WeightsAmong, WeightsFrom, kernel_blocks, kernel_rows
 from popf.engine.structures import BlockOfDistances, FloatArray, IntArray
@@ -146,6 +145,8 @@ class _Sklearn(Metric):
         self.learns_parameters = name in ("seuclidean", "mahalanobis") and not params
         if self.learns_parameters:
             return
+        from sklearn.metrics import DistanceMetric  # here, because that takes 50 ms
+
         try:
             self._distance = DistanceMetric.get_metric(name, **params)
         except (TypeError, ValueError) as error:

@@ -96,6 +96,7 @@ class SoftCompetition:
         columns: IntArray | None = None,
     ) -> None:
         self._metric, self._backend = metric, backend
+        self.on_device = backend is not None
         self._sample_exponent = exponent if metric.euclidean else 0
         # Plain Euclidean costs and bandwidths are scaled by the same power of two as the samples.
         plain = metric.name == "euclidean"

@@ -135,7 +135,7 @@ def hold_out(
 
     def component(name: str) -> HeldOutComponent:
         stage(f"scoring held-out samples: {name}")
-        return hold_out_component(COMPONENTS[name], splits, labels)
+        return hold_out_component(COMPONENTS[name], splits, labels, resources.n_threads)
 
     forests, found = run_both(
         lambda: map_items(forest, maps, resources.n_threads),
@@ -171,18 +171,21 @@ def make_split(
 
 
 def hold_out_component(
-    component: Component, splits: Sequence[Split], labels: Labels
+    component: Component, splits: Sequence[Split], labels: Labels, n_threads: int = 1
 ) -> HeldOutComponent:
     """Score held-out samples along every path of complexities, until the loss clearly rises."""
-    found: list[FloatArray] = []
-    complexities: list[Any] = []
-    for path in component.paths:
+
+    def follow(path: Sequence[Any]) -> list[tuple[Any, FloatArray]]:
+        found: list[tuple[Any, FloatArray]] = []
         means: list[float] = []
         scored = [component.score_path(split.fold, split.queries, path) for split in splits]
         for complexity, *own in zip(path, *scored, strict=False):
-            found.append(np.concatenate(own)[:, labels.classes])
-            complexities.append(complexity)
-            means.append(labels.log_loss(found[-1]))
+            found.append((complexity, np.concatenate(own)[:, labels.classes]))
+            means.append(labels.log_loss(found[-1][1]))
             if means[-1] > STOPPING_RATIO * min(means):
                 break
-    return HeldOutComponent(complexities, found, log_losses(np.stack(found), labels.codes))
+        return found
+
+    every = [each for found in map_items(follow, component.paths, n_threads) for each in found]
+    complexities, logits = map(list, zip(*every, strict=True))
+    return HeldOutComponent(complexities, logits, log_losses(np.stack(logits), labels.codes))

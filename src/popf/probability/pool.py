@@ -24,6 +24,8 @@ RIDGE, TEMPERATURE = 40.0, 8.0
 GAIN_WITH_MANY, EXTRA_GAIN_WITH_ONE = 2.75, 1.0
 #: Values per block of rows for which logits are computed, and minimum number of rows: enough for many threads.
 BLOCK_VALUES, MIN_ROWS = 1 << 18, 512
+#: Minimum number of rows for a device, whose threads would have too little to do with fewer.
+DEVICE_ROWS = 1 << 13
 
 _Loss = Annotated[float, Float(low=0.0)]
 
@@ -142,7 +144,8 @@ class FittedPool(NamedTuple):
         """
         found = np.empty((len(new), len(self.classes)))
         taus = np.array([self.forest.bandwidth])
-        n_rows = max(MIN_ROWS, BLOCK_VALUES // new.shape[1])
+        least = DEVICE_ROWS if competition is not None and competition.on_device else MIN_ROWS
+        n_rows = max(least, BLOCK_VALUES // new.shape[1])
         for start in range(0, len(new), n_rows):
             rows, scores = new[start : start + n_rows], None
             if competition is not None and self.uses_forest:
