@@ -5,7 +5,8 @@ import pytest
 
 import popf
 from popf.cli.explain import lines_of
-from popf.table_models import explain_row, open_model
+from popf.table_models import TableModel, explain_row, open_model
+from popf.table_models.model import Layout
 from table_commands import facts, fit, pd, printed, refused
 
 COLUMNS = ["demand", "load", "region"]
@@ -42,6 +43,15 @@ def test_a_path_is_told_in_the_units_of_the_data(place, tmp_path, capsys, linear
         assert why["contributions"] is None
     assert sum(why["probabilities"].values()) == pytest.approx(1.0)
     assert "Path from a prototype of" in printed(capsys, *words).out
+
+
+def test_dates_are_told_alike_on_the_whole_path():
+    days = pd.date_range("2024-01-01", periods=12).strftime("%d.%m.%Y")
+    frame = pd.DataFrame({"size": range(12), "day": days})
+    model = popf.POPFClassifier().fit(frame, [*"ab"] * 6)
+    path = explain_row(TableModel(model, Layout(["size"], dates=["day"])), frame[3:4])["path"]
+    assert all(node["values"]["day"].startswith("2024-01-") for node in path)
+    assert path[-1]["values"] == {"size": 3, "day": "2024-01-04"}
 
 
 def test_a_row_is_found_by_its_id(place, capsys):

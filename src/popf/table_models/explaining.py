@@ -15,6 +15,7 @@ from popf.display.estimators import (
 from popf.display.log_odds import log_odds_of, split_log_odds
 from popf.engine.structures import FloatArray, IntArray
 from popf.formatting import for_json
+from popf.probability.columns import DATE
 from popf.table_models.model import TableModel
 
 
@@ -88,10 +89,14 @@ def _path(table_model: TableModel, frame: Any) -> dict[str, Any]:
     (path,) = opf.explain(sample)
     values = training_values(model, path.nodes)
     own = {name: for_json(frame[name].iloc[0]) for name in features}
+    columns = table_model.columns
+    if columns is not None:  # dates as in the training rows, however they are written here
+        cells = dict(zip(features, columns.values(columns.read(frame[features]))[0], strict=True))
+        own |= {name: cells[name] for name in columns.names[columns.kinds == DATE].tolist()}
     known: list[Any] = [None] * len(path.nodes)
     if values is not None:
         known = [dict(zip(features, row, strict=True)) for row in values.tolist()]
-    columns = zip(
+    nodes = zip(
         [*(training_rows(model, table_model.layout.rows)[path.nodes] + 1).tolist(), None],
         [*opf.forest_.labels[path.nodes].tolist(), None],
         [None, *path.weights.tolist()],
@@ -101,7 +106,7 @@ def _path(table_model: TableModel, frame: Any) -> dict[str, Any]:
     keys = ("training_row", "label", "length", "values")
     names = map(str, table_model.classes.tolist())
     return {
-        "path": [dict(zip(keys, node, strict=True)) for node in columns],
+        "path": [dict(zip(keys, node, strict=True)) for node in nodes],
         "deciding_arc": path.bottleneck + 1,
         "path_label": for_json(path.label),
         "path_cost": path.cost,
