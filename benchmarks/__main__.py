@@ -27,7 +27,11 @@ def main(arguments=None):
     parser = command_line()
     options = parser.parse_args(arguments)
     tasks = [
-        task if task.kind == "import" else replace(task, repeat=options.repeat)
+        replace(
+            task,
+            repeat=task.repeat if task.kind == "import" else options.repeat,
+            processor_time=options.processor_time,
+        )
         for suite in options.suite
         for task in SUITES[suite](not options.quick)
         if options.match in task.name
@@ -76,6 +80,8 @@ def command_line():
         help=f"suites to run: {', '.join(SUITES)} (default: all but {', '.join(ON_DEMAND)})")  # fmt: skip
     add("--match", default="", metavar="TEXT", help="run only tasks with TEXT in their name")
     add("--repeat", type=int, default=3, metavar="N", help="number of timings (default 3)")
+    add("--processor-time", action="store_true",
+        help="measure processor time, for one thread on a machine that does other work")  # fmt: skip
     add("--limit", type=float, default=600.0, metavar="SECONDS",
         help="stop a contestant that reports nothing for this time (default 600)")  # fmt: skip
     add("--out", type=Path, metavar="FILE",

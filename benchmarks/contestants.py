@@ -184,25 +184,6 @@ class OPFython(Contestant):
         self.model.predict(data.queries)
 
 
-class OPForch(Contestant):
-    """opforch's supervised forest, with PyTorch."""
-
-    def __init__(self, threads):
-        logging.disable(logging.CRITICAL)
-        import torch
-        from opforch.models import SupervisedOPF
-
-        torch.set_num_threads(threads)
-        self.make, self.tensor = SupervisedOPF, torch.tensor
-
-    def fit(self, data):
-        self.model = self.make(distance="euclidean", device="cpu")
-        self.model.fit(self.tensor(data.X), self.tensor(data.y))
-
-    def predict(self, data):
-        self.model.predict(self.tensor(data.queries))
-
-
 class Solver(Contestant):
     """A solver of Platt's objective, with the first feature as scores."""
 
@@ -282,7 +263,6 @@ CONTESTANTS = {
     "fast_hdbscan": FastHDBSCANTree,
     "SciPy": SciPyLinkage,
     "opfython": lambda _: OPFython(),
-    "opforch": OPForch,
     "1-NN": lambda threads: neighbours(1, threads),
     "5-NN": lambda threads: neighbours(5, threads),
 }

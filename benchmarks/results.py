@@ -22,7 +22,6 @@ LIBRARIES = (
     "quitefastmst",
     "fast_hdbscan",
     "opfython",
-    "opforch",
     "distributed",
 )
 
