@@ -182,6 +182,15 @@ def test_bars_of_importances(model):
     assert set(summed.importances) == {"size", "zone", "noise", "forest"}
 
 
+def test_noise_drives_nothing(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=200), "stolen": rng.choice(["no", "yes"], 200)})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ("fit", tmp_path / "t.csv", "--target", "stolen", "-o", tmp_path / "m.popf")
+    said = printed(capsys, *words).out
+    assert "driven by   nothing: no column moves" in said
+
+
 def test_the_commands_tell_what_drives_a_model(tmp_path, capsys):
     consumers(160).to_csv(tmp_path / "t.csv", index=False)
     words = fitting(tmp_path / "t.csv", tmp_path / "m.popf")

@@ -219,6 +219,8 @@ def importances_line(importances: dict[str, float]) -> str:
     shown = [name for name, size in importances.items() if size >= 0.005]
     named = {"forest": "similar rows (forest)"}
     sizes = [f"{named.get(name, name)} {importances[name]:.2f}" for name in shown]
+    if not sizes:
+        return "nothing: no column moves the log odds by 0.005 on average"
     return listed(sizes, N_IMPORTANCES) + " (mean absolute contribution to the log odds)"
 
 
