@@ -84,8 +84,8 @@ def open_table(path: str | os.PathLike[str], dialect: Dialect = Dialect()) -> Ta
     if suffix in (*CSV, ".txt"):
         return CsvFile(place, dialect)
     raise ValueError(
-        f"{place} does not have the suffix of a table: use .csv, .tsv, .txt, .parquet or .pq. Save spreadsheets as "
-        "CSV; `popf convert` converts svmlight and LibOPF files."
+        f"{place} does not have the suffix of a table: use .csv, .tsv, .txt, .parquet or .pq. Save "
+        "spreadsheets as CSV; `popf convert` converts svmlight and LibOPF files."
     )
 
 
