@@ -97,6 +97,11 @@ def visible(text: str) -> str:
     return _INVISIBLE.sub("\ufffd", text)
 
 
+def shortened(text: str, most: int = 40) -> str:
+    """Cut a text to at most `most` characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def near_words(name: str, known: Iterable[str]) -> str:
     """Return the end of a sentence about an unknown name: similar known names, or a full stop."""
     by_lower = {word.lower(): word for word in known}

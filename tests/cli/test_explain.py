@@ -54,6 +54,14 @@ def test_dates_are_told_alike_on_the_whole_path():
     assert path[-1]["values"] == {"size": 3, "day": "2024-01-04"}
 
 
+def test_long_text_is_cut():
+    remarks = [f"{i} of many words" * 20 for i in range(12)]
+    frame = pd.DataFrame({"size": range(12), "remark": remarks})
+    model = popf.POPFClassifier().fit(frame, [*"ab"] * 6)
+    why = explain_row(TableModel(model, Layout(["size"], ["remark"])), frame[3:4])
+    assert max(map(len, lines_of({"row": 4, **why}, 8))) < 200
+
+
 def test_a_row_is_found_by_its_id(place, capsys):
     words = ("explain", place / "model.popf", place / "new.csv")
     assert facts(capsys, *words, "--where", "consumer=5041")["row"] == 42

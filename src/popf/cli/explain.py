@@ -8,7 +8,7 @@ from popf.cli import options
 from popf.cli.options import option
 from popf.cli.scoring import Scoring
 from popf.cli.terminal import show
-from popf.formatting import aligned
+from popf.formatting import aligned, shortened
 
 EXAMPLES = """\b
 Examples:
@@ -189,7 +189,7 @@ def _value_lines(facts: dict[str, Any], names: list[str], n_features: int) -> li
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.5g}"
-    return "" if value is None else str(value)
+    return "" if value is None else shortened(str(value))
 
 
 def _probability(value: float) -> str:

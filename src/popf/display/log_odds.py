@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from popf.display import canvas
 from popf.display.estimators import fitted_step, one_sample, owners_after, steps_of
-from popf.formatting import counted
+from popf.formatting import counted, shortened
 from popf.metrics.checks import class_index
 from popf.probability import ProbabilityExplanation
 from popf.probability.classifier import POPFClassifier
@@ -49,7 +49,7 @@ def _with_value(name: str, values: Mapping[str, Any]) -> str:
     value = values[name]
     if value is None or value != value:
         return f"{name} is missing"
-    return f"{name} = {value:.5g}" if isinstance(value, float) else f"{name} = {value}"
+    return f"{name} = {value:.5g}" if isinstance(value, float) else f"{name} = {shortened(str(value))}"
 
 
 def split_log_odds(estimator: Any, X: Any) -> ProbabilityExplanation:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from popf.display.curves import ReliabilityCurve, prepare_reliability
 from popf.engine.structures import BoolArray, FloatArray, IntArray
-from popf.formatting import visible
+from popf.formatting import shortened, visible
 from popf.metrics import Evaluation, Score, average_precision_at, evaluate, lift_curve, precision_at
 from popf.metrics.evaluation import chance_calibration_error
 from popf.metrics.intervals import wilson
@@ -226,8 +226,7 @@ def outcome(found: Decisions, at: int, event: str) -> str:
 
 def plain(value: Any) -> str:
     """Return text of at most 120 characters, with unprintable characters replaced."""
-    text = visible(str(value))
-    return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + "…"
+    return shortened(visible(str(value)), MAX_LENGTH)
 
 
 def fixed(value: float, digits: int) -> str:
