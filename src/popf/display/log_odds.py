@@ -49,7 +49,9 @@ def _with_value(name: str, values: Mapping[str, Any]) -> str:
     value = values[name]
     if value is None or value != value:
         return f"{name} is missing"
-    return f"{name} = {value:.5g}" if isinstance(value, float) else f"{name} = {shortened(str(value))}"
+    return (
+        f"{name} = {value:.5g}" if isinstance(value, float) else f"{name} = {shortened(str(value))}"
+    )
 
 
 def split_log_odds(estimator: Any, X: Any) -> ProbabilityExplanation:
