@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from inspections import real_inspections
 from popf import ConsumptionFeatures, POPFClassifier, TableEncoder
 from popf.datasets import make_energy_theft
-from popf.metrics import spread_of_periods
+from popf.metrics import expected_scores, spread_of_periods
 from popf.monitoring import drift
 from popf.paper import PlattOPFClassifier
 
@@ -122,6 +122,25 @@ def test_theft_that_features_do_not_show_breaks_the_promise(model, consumers):
     none = drift(model, X[1500:], y[1500:], labelled=np.zeros(2500, dtype=bool))
     assert none.found is None
     assert none.drifted == []
+
+
+def test_many_new_rows_do_not_blame_a_model_of_few():
+    drawn = make_energy_theft(n_samples=24_000, theft_rate=0.1, as_frame=True, random_state=105)
+    X, y = drawn.data, np.where(drawn.target == 1, "yes", "no")
+    model = POPFClassifier().fit(X[:4000], y[:4000])
+    found = drift(model, X[4000:], y[4000:])
+    probability = model.predict_proba(X[4000:])[:, 1]
+    shift = spread_of_periods(y[:4000] == "yes")
+    exact = expected_scores(probability, spread=shift, confidence=0.99)
+    for name in ("hits", "recall", "auc"):
+        widths = [score.upper - score.lower for score in (found.expected[name], exact[name])]
+        assert widths[0] == pytest.approx(widths[1] * np.sqrt(1 + 20 / 4), rel=1e-6)
+    assert found.drifted == []
+    assert found.expected["precision"].upper <= 1.0
+    assert (
+        drift(model, X[4000:], np.where(np.arange(20_000) % 2, y[4000:], "no")).drifted[0]
+        == "positives"
+    )
 
 
 def test_rows_of_a_group_count_as_one_where_chance_is_judged(model, consumers):

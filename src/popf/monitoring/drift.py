@@ -129,7 +129,8 @@ def drift(
 
     Notes
     -----
-    Labels are not needed, but what changes in the labels alone cannot be seen without them.
+    Labels are not needed, but what changes in the labels alone cannot be seen without them. Intervals of the
+    expected scores allow for chance in the new rows and in as many rows as the model was fitted to.
 
     A row is novel if its path cost exceeds that of 95 % of the training rows, each left out in turn. Features
     that tell the classes apart count most; numbers beyond the training rows count as their largest or smallest.
@@ -175,6 +176,17 @@ def drift(
         found = dict(zip(EXPECTED, label_scores(happened, called, ranks), strict=True))
     else:
         kept[:] = True
+    expected = expected_scores(
+        probability[kept],
+        threshold=threshold,
+        groups=np.unique(numbers[kept], return_inverse=True)[1],
+        spread=spread_of_periods(forest.codes == code) * np.sqrt(mean_size)
+        if spread is None
+        else spread,
+        confidence=SURE,
+        seed=seed,
+    )
+    highest = int((probability[kept] >= threshold).sum())
     return Drift(
         columns=_columns(model, X, sizes, limit, np.random.default_rng(seed)),
         n_rows=n,
@@ -183,19 +195,27 @@ def drift(
         usual_novel=1.0 - NOVEL,
         deciles=np.quantile(probability, DECILES),
         training_share=n_positive / len(forest),
-        expected=expected_scores(
-            probability[kept],
-            threshold=threshold,
-            groups=np.unique(numbers[kept], return_inverse=True)[1],
-            spread=spread_of_periods(forest.codes == code) * np.sqrt(mean_size)
-            if spread is None
-            else spread,
-            confidence=SURE,
-            seed=seed,
-        ),
+        expected=_with_training_error(expected, highest, int(kept.sum()) / len(forest)),
         found=found,
         n_labelled=0 if found is None else int(kept.sum()),
     )
+
+
+def _with_training_error(
+    expected: dict[str, Score], n_called: int, ratio: float
+) -> dict[str, Score]:
+    """Widen intervals by the error of what was learnt from the training rows; `ratio` is of new rows to these.
+
+    As if the same score had been measured on both, and the two were compared. The number of positives has this
+    error in the shift of all log odds.
+    """
+    factor, found = float(np.sqrt(1.0 + ratio)), dict(expected)
+    for name in EXPECTED[1:]:
+        value, lower, upper = expected[name]
+        highest = float(n_called) if name == "hits" else 1.0
+        ends = value + factor * (lower - value), value + factor * (upper - value)
+        found[name] = Score(value, *map(float, np.clip(ends, 0.0, highest)))
+    return found
 
 
 def _columns(
