@@ -10,7 +10,7 @@ from popf.cli.terminal import named, show
 from popf.formatting import aligned, counted, listed
 
 if TYPE_CHECKING:
-    from popf.monitoring.drift import Drift
+    from popf.monitoring.changes import Drift
 
 EXAMPLES = """\b
 Examples:
