@@ -181,7 +181,7 @@ def signed_rank_test(one: FloatArray, other: FloatArray) -> float:
     if len(difference) == 0:
         return 1.0
     if len(difference) > EXACT_UP_TO:
-        return float(wilcoxon(difference, method="asymptotic").pvalue)
+        return float(wilcoxon(difference).pvalue)
     # Rounded, so that differences that are equal up to rounding errors share a rank.
     sizes = np.abs(difference) / np.abs(difference).max()
     ranks = np.rint(2.0 * rankdata(sizes.round(10))).astype(np.int64)  # midranks are halves
