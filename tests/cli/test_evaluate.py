@@ -88,7 +88,8 @@ def test_info_tells_what_is_in_the_file(place, capsys):
 def test_a_layout_that_makes_no_sense_is_refused(place, tmp_path, capsys):
     model = popf.load(place / "model.popf")
     layout = open_model(place / "model.popf").layout.as_facts()["table"]
-    for change in ({"threshold": 7}, {"numbers": ["demand"]}, {"positive": "yes"}, {"ids": [1]}):
+    odd = ({"threshold": 7}, {"numbers": ["demand"]}, {"positive": "yes"}, {"ids": [1]})
+    for change in (*odd, {"spread": -1.0}, {"spread": "wide"}, {"time": 1}):
         popf.save(model, tmp_path / "m.popf", facts={"table": {**layout, **change}})
         said = refused(capsys, "predict", tmp_path / "m.popf", place / "new.csv")
         assert "invalid description of its table" in said
