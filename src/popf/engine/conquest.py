@@ -70,10 +70,9 @@ class EuclideanConquest:
         resources: Resources,  # if there is a backend, it conquers, by matrix products
         space: SpaceTree | None = None,  # of the points, if already built
     ) -> None:
-        n_threads = resources.n_threads
         self.algorithm = algorithm
         self.exponent = distinct.exponent
-        self._tile_bytes = resources.n_bytes // n_threads
+        self._tile_bytes = resources.n_bytes // resources.n_threads
         self.backend = resources.backend
         self._placed: Any = None  # the points on the device
         self._codes = codes
@@ -82,7 +81,11 @@ class EuclideanConquest:
         # Rank by class, then by index, so that labels do not depend on the order of the rows.
         rank = codes[self._sample] * len(codes) + self._sample
         self._foremost = int(np.argmin(rank))  # the point that wins all ties
-        self._index = self._new_index(distinct.points, costs, rank, n_threads, space)
+        self._points: FloatArray | None = distinct.points  # until the index is built
+        self._costs, self._rank = costs, rank
+        self._index: Index | None = None
+        if space is not None:
+            self._indexed(resources.n_threads, space)
         self._by_class: list[Index] | None = None
 
     def conquer(self, X: FloatArray, n_threads: int = 1) -> tuple[Conquest, IntArray]:
@@ -101,12 +104,26 @@ class EuclideanConquest:
 
     def samples(self) -> FloatArray:
         """Return the training samples in their original scale."""
-        points = np.empty_like(self._index.points)
-        points[self._index.order] = self._index.points
+        points, index = self._points, self._index
+        if points is None:
+            assert index is not None
+            points = np.empty_like(index.points)
+            points[index.order] = index.points
         return np.ldexp(points[self._point_of], self.exponent)
 
+    def _indexed(self, n_threads: int, space: SpaceTree | None = None) -> "Index":
+        """Return the index of all points, built when it is first needed: most indices copy the points."""
+        # Several threads may be here: the points are dropped only after the index is set.
+        points, index = self._points, self._index
+        if index is None:
+            assert points is not None
+            index = self._new_index(points, self._costs, self._rank, n_threads, space)
+            self._index = index
+            self._points = None
+        return index
+
     def _conquer_scaled(self, queries: FloatArray, n_threads: int) -> Conquest:
-        index = self._index
+        index = self._indexed(n_threads)
         if self.backend is None or not isinstance(index, CostedBlocks):
             return index.conquer(queries, n_threads)
         if self._placed is None:
@@ -148,7 +165,7 @@ class EuclideanConquest:
             return scaled_copy(X, exponents[:, None], team), exponents, far
 
     def _index_of_class(self, code: int, n_threads: int) -> "Index":
-        members, index = np.unique(self._point_of[self._codes == code]), self._index
+        members, index = np.unique(self._point_of[self._codes == code]), self._indexed(n_threads)
         at = np.argsort(index.order)[members]
         return self._new_index(index.points[at], index.costs[at], members, n_threads)
 
