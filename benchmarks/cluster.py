@@ -7,6 +7,8 @@ from .worker import THREAD_VARIABLES, forget_peak, peak_bytes
 
 # From this number of features on, every pair of blocks has to be compared.
 WIDE = 20
+# From this number on, memory matters most, so blocks are small.
+VERY_WIDE, BLOCK_BYTES = 1_000, 2**24
 
 
 class OutOfCore(Contestant):
@@ -17,7 +19,10 @@ class OutOfCore(Contestant):
     def fit(self, data):
         from popf.dask import DaskOPFClassifier
 
-        size = min(500_000, -(-len(data.X) // 8))
+        n, d = data.X.shape
+        size = min(500_000, -(-n // 8))
+        if d > VERY_WIDE:
+            size = min(size, BLOCK_BYTES // (8 * d))
         # The system's temporary folder may be in memory.
         model = DaskOPFClassifier(block_size=size, scratch="scratch")
         self.model = model.fit(data.X, data.y)
@@ -61,6 +66,8 @@ class OnProcesses(Contestant):
         # With few features most of the work is within the blocks, so there is one per process. With many
         # features it is in the pairs of blocks: 2√k blocks make about 2k pairs for k processes.
         n_blocks = max(4, self.n_workers if d < WIDE else round(2 * self.n_workers**0.5))
+        if d > VERY_WIDE:
+            n_blocks = max(n_blocks, data.X.nbytes // BLOCK_BYTES)
         X, y = (lazily(array, -(-n // n_blocks)) for array in (data.X, data.y))
         self.model = DaskOPFClassifier(self.client, device=self.device).fit(X, y)
 

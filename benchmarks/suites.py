@@ -265,7 +265,7 @@ def dask(full):
     """Fit on local clusters of processes with one thread each, and on one process with a GPU."""
     clusters = [f"popf on {k} processes" for k in PROCESSES if k <= max(2, CORES)]
     sizes = [(n, 8) for n in doubling(125_000, 2_000_000)]
-    sizes += [(n, 128) for n in doubling(12_500, 100_000)] + [(3_000, 10_000)]
+    sizes += [(n, 128) for n in doubling(12_500, 100_000)] + [(4_000, 10_000)]
     return [
         alone("dask", full, n, d, (POPF, *clusters[-2:], GPU_PROCESS), threads=CORES)
         for n, d in (sizes if full else sizes[::5])
@@ -274,7 +274,7 @@ def dask(full):
 
 def out_of_core(full):
     """Fit from files with bounded memory, and with the plain forest for comparison."""
-    sizes = [(200_000, 4), (1_000_000, 4), (5_000_000, 4), (40_000, 200), (8_000, 10_000)]
+    sizes = [(200_000, 4), (1_000_000, 4), (5_000_000, 4), (40_000, 200), (4_000, 10_000)]
     return [
         alone("out-of-core", full, n, d, (POPF, FROM_FILE), threads=CORES)
         for n, d in (sizes if full else sizes[::3])
