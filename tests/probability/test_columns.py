@@ -136,6 +136,9 @@ def test_new_rows():
     with pytest.warns(UserWarning, match="'day' holds 'soon', which is no date"):
         found = columns.read(new.assign(day=["soon", "1/3/1970"]))
     assert_array_equal(found, columns.read(new))
+    with pytest.warns(UserWarning, match=r"'day' holds '31\.2\.1970'"):
+        found = columns.read(new.assign(day=["31.2.1970", "3.1.1970"]))
+    assert_array_equal(found, columns.read(new))
 
 
 def test_cells_in_columns_that_were_empty_are_ignored():

@@ -7,6 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -359,6 +360,20 @@ def test_delimiters_are_told_apart_and_every_column_has_a_name(tmp_path, text, n
     path = tmp_path / "t.csv"
     path.write_text(text)
     assert open_table(path).names == names
+
+
+def test_indexes_and_lists_in_parquet(tmp_path):
+    path = tmp_path / "t.parquet"
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "list": [[1], [2], None]}, index=[4, 5, 9])
+    frame.to_parquet(path)
+    table = open_table(path)
+    assert table.unnamed == ("__index_level_0__",)
+    problems = {column.name: column.problem for column in table.columns()}
+    assert "'list' holds lists or records, such as '[1]'" in problems["list"]
+    assert not problems["x"]
+    frame.rename_axis("name").to_parquet(path)
+    assert open_table(path).unnamed == ()
+    assert open_table(path).text()["name"].tolist() == ["4", "5", "9"]
 
 
 def test_thousands_of_columns(tmp_path):

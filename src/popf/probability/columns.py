@@ -17,7 +17,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from popf.dates import date_format, parse_date, seconds_of
+from popf.dates import FORMATS, date_format, parse_date, seconds_of
 from popf.engine.structures import BoolArray, FloatArray, IntArray
 from popf.forest.alignment import align
 from popf.forest.validation import to_host
@@ -31,6 +31,8 @@ EMPTY = "empty"
 KINDS = (NUMBER, CATEGORY, DATE, EMPTY)
 #: Numbers stored as text are categories, such as "1", "2" and "3", if there are at most so many different ones.
 MAX_CODES = 20
+#: Number of texts to find the format of new dates by, where some are no dates.
+N_TRIED = 100
 #: Code of a level that was not seen in training.
 UNSEEN = -1.0
 
@@ -318,15 +320,22 @@ def _read_column(
 def _format_of_new(distinct: list[Any], name: str, format_: str) -> str:
     """Return the format of new dates as text; warn of text that is no date, and so counts as missing."""
     words = [value for value in distinct if isinstance(value, str)]
-    odd = [word for word in words if np.isnan(parse_date(word, format_))]
-    # They may be written in another way than in training.
-    another = date_format(words) if odd else ""
-    if odd and not another:
-        if len(odd) == len(words):
-            raise _not_a(DATE, odd[0], name)
-        message = f"column {name!r} holds {odd[0]!r}, which is no date like the others, and counts as missing."
-        warnings.warn(message, UserWarning, stacklevel=2)
-    return another or format_
+
+    def odd(some: list[str], each: str) -> list[str]:
+        return [word for word in some if np.isnan(parse_date(word, each))]
+
+    if not odd(words, format_):
+        return format_
+    another = date_format(words)  # written in another way than in training
+    if another:
+        return another
+    format_ = min((format_, *FORMATS), key=lambda each: len(odd(words[:N_TRIED], each)))
+    wrong = odd(words, format_)
+    if len(wrong) == len(words):
+        raise _not_a(DATE, wrong[0], name)
+    message = f"column {name!r} holds {wrong[0]!r}, which is no date like the others, and counts as missing."
+    warnings.warn(message, UserWarning, stacklevel=2)
+    return format_
 
 
 def _checked(cells: NDArray[Any], name: str) -> FloatArray:

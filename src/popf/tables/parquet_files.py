@@ -1,5 +1,6 @@
 """Parquet files."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,7 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from popf.tables.columns import Kind
 from popf.tables.table import ColumnTypes, Table, check_names, need_pandas, need_pyarrow
+
+#: What a column of lists or of records holds.
+NESTED = "lists or records"
+#: Name of an index without a name that pandas saved.
+_INDEX = re.compile(r"__index_level_\d+__")
 
 
 class ParquetFile(Table):
@@ -16,21 +23,27 @@ class ParquetFile(Table):
     def __init__(self, path: Path) -> None:
         self.path = path
         with self._open() as file:
+            types = {str(f.name): f.type for f in file.schema_arrow}
             self.names = [str(name) for name in file.schema_arrow.names]
-            self.booleans = frozenset(
-                str(f.name) for f in file.schema_arrow if str(f.type) == "bool"
-            )
             self._n_rows = file.metadata.num_rows
+        self.booleans = frozenset(name for name in types if str(types[name]) == "bool")
+        self._nested = {name for name in types if getattr(types[name], "num_fields", 0)}
+        self.unnamed = tuple(name for name in self.names if _INDEX.fullmatch(name))
         check_names(self.names, str(path))
         if self._n_rows == 0:
             raise ValueError(f"{path} has column names, but no rows.")
+
+    def kind(self, column: Any) -> Kind:
+        """Describe a column of `text`, see `Kind`; also that it holds lists."""
+        kind = super().kind(column)
+        return kind._replace(looks_like=NESTED) if column.name in self._nested else kind
 
     def _frames(self, types: ColumnTypes, n_rows: int) -> Iterator[Any]:
         wanted = list(dict.fromkeys([*types.numbers, *types.texts, *types.verbatim]))
         n_done = 0
         with self._open() as file:
             for batch in file.iter_batches(n_rows, columns=wanted):
-                frame = batch.to_pandas()
+                frame = batch.to_pandas(ignore_metadata=True)  # an index is a column like any other
                 for name in types.numbers:
                     frame[name] = self._numbers(frame[name], name)
                 for name in {*types.texts, *types.verbatim}:
