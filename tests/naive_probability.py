@@ -80,7 +80,7 @@ def confidence(parts, pooled, prior, y, w):
     """Compute the confidence in a pool: a logistic function of the mean gain of parts and pool."""
     before = w.sum() * log_loss(np.tile(prior, (len(y), 1)), y, w)
     gains = [before - w.sum() * log_loss(z, y, w) for z in [*parts, pooled]]
-    return 1.0 / (1.0 + np.exp((2.75 + 1.0 / len(parts) - np.mean(gains)) / 2.0))
+    return 1.0 / (1.0 + np.exp((3.0 - np.mean(gains)) / 2.0))
 
 
 def quantile(x, w, share):
@@ -192,7 +192,7 @@ def tree_steps(X, r, h, features, edges, new, depth):
 def boosted(X, y, w, n_classes, n_samples, n_rounds, new):
     """Compute logits of boosted trees; in a round, a hash selects half of the features, at most 20."""
     depth = max(int(np.log2(n_samples / 400)), 4)
-    n_bins = min(max(n_samples // 80, 32), 255)
+    n_bins = min(max(n_samples // 80, 64), 255)
     X, y = repeat(X, y, w)
     n_features = X.shape[1]
     edges = [bin_edges(x, n_bins) for x in X.T]

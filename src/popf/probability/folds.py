@@ -32,7 +32,7 @@ MIN_PER_CLASS = 20
 #: Values that are hashed at a time.
 BLOCK_VALUES = 1 << 15
 #: Copies are dealt to folds one by one if there are fewer distinct samples than this, or if the classes of two
-#: copies differ at least this often, as a fraction of how often those of any two samples do.
+#: copies differ at least this often, as a fraction of how often those of any two samples do; 0.5 costs 0.3 %.
 FEW_DISTINCT, DISAGREEMENT = 20, 0.1
 
 

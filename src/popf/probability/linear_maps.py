@@ -12,7 +12,8 @@ import numpy as np
 from popf.engine.structures import FloatArray, IntArray
 from popf.probability.scaler import ROUNDING
 
-#: Whitening alone is worth 0.3 % on average, and 3 % with many classes.
+#: Whitening alone is worth 0.3 % on average, and 3 % with many classes. To choose a map by two folds instead of
+#: all would save a tenth of the time, and cost 0.2 to 0.6 %.
 MAPS = ("none", "weights", "whitening", "discriminant")
 #: In place of a map, for a forest on features as they are given.
 AS_GIVEN = "as given"
