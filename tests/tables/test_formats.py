@@ -249,6 +249,7 @@ def test_parquet_columns_of_every_simple_kind(tmp_path):
         ("a,y\n1,0\n", {"delimiter": ",,"}, "one character"),
         ("y\n0\n", {}, "only one column"),
         ("a,y\n1_000,0\n", {}, "a .for instance '1_000'"),
+        ("a,y\n1e400,0\n", {}, "a .for instance '1e400'"),
     ],
 )
 def test_broken_csv_is_refused_plainly(table, text, options, words):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from math import isinf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,15 +68,15 @@ def is_missing(word: str, na: Sequence[str] = ()) -> bool:
 
 
 def is_number(word: str, decimal: str = ".") -> bool:
-    """Return whether a text is a number."""
+    """Return whether a text is a number; 1e400 is none, but inf is."""
     # Unlike pandas, Python's float accepts "1_000", and "1.5" with any decimal separator.
     if "_" in word or (decimal != "." and "." in word):
         return False
     try:
-        float(word if decimal == "." else word.replace(decimal, "."))
+        number = float(word if decimal == "." else word.replace(decimal, "."))
     except ValueError:
         return False
-    return True
+    return not (isinf(number) and word.strip()[-1].isdigit())
 
 
 def na_spellings(na: Sequence[str] = ()) -> list[str]:
