@@ -282,6 +282,8 @@ def check_no_label_missing(y: NDArray[Any], start: int = 0) -> None:
 
 def check_labels(y: NDArray[Any], name: Any = None) -> None:
     """Raise an error unless `y`, the column `name` of a frame, holds class labels of one type."""
+    if y.dtype.kind == "S":  # of which scikit-learn before 1.7 only warns
+        raise TypeError("y holds bytes. Convert the labels to text, for instance by y.astype(str).")
     try:
         check_classification_targets(y)
     except ValueError as error:
