@@ -192,11 +192,12 @@ class RidgeRegression:
         ridge = np.full(self._theta.shape[1], 1.0 / (strength * self._total))
         ridge[-1] = 0.0
         targets = np.eye(len(self._present))[self._codes]
+        weighted = self._weights[:, None] * targets
 
         def objective(flat: FloatArray) -> tuple[float, FloatArray]:
             theta = flat.reshape(self._theta.shape)
             logits = from_log_odds(self._columns @ theta.T)
-            loss, residual = cross_entropy(logits, targets, self._weights)
+            loss, residual = cross_entropy(logits, targets, self._weights, weighted)
             gradient = residual[:, -len(theta) :].T @ self._columns + ridge * theta
             return loss + (theta**2 @ ridge).sum() / 2.0, gradient.ravel()
 

@@ -91,15 +91,18 @@ class Labels(NamedTuple):
 
 
 def cross_entropy(
-    logits: FloatArray, targets: FloatArray, weights: FloatArray
+    logits: FloatArray, targets: FloatArray, weights: FloatArray, weighted: FloatArray
 ) -> tuple[float, FloatArray]:
-    """Compute the weighted sum of the cross entropies, and its derivatives by the logits."""
-    logits = logits - highest(logits)
+    """Compute the weighted sum of the cross entropies, and its derivatives by the logits, in their place.
+
+    `weighted` are the targets times the weights, which are the same for all logits.
+    """
+    logits -= highest(logits)
     wanted = np.einsum("ik,ik->i", targets, logits)
     residual = np.exp(logits, out=logits)
     totals = residual.sum(axis=1)
     residual *= (weights / totals)[:, None]
-    residual -= weights[:, None] * targets
+    residual -= weighted
     return float(weights @ (np.log(totals) - wanted)), residual
 
 
@@ -135,11 +138,13 @@ def fit_softmax(
     """
     axis = "j" if center is not None else "k"
     targets, weights, n_slopes = labels.targets(), labels.weights, len(start[0])
+    weighted = weights[:, None] * targets
 
     def objective(theta: FloatArray) -> tuple[Any, FloatArray]:
         slopes, biases = theta[:n_slopes], theta[n_slopes:]
-        logits = np.einsum(f"jik,{axis}->ik", columns, slopes) + biases
-        loss, residual = cross_entropy(logits, targets, weights)
+        logits = np.einsum(f"jik,{axis}->ik", columns, slopes)
+        logits += biases
+        loss, residual = cross_entropy(logits, targets, weights, weighted)
         apart = slopes - (slopes.mean() if center is None else center)
         by_slope = np.einsum(f"jik,ik->{axis}", columns, residual) + ridge * apart
         gradient = np.concatenate([by_slope, residual.sum(axis=0)])
