@@ -7,7 +7,7 @@ import logging
 
 import numpy as np
 
-POPF, LABELS, GPU, TREE = "popf", "popf labels", "popf on a GPU", "popf tree"
+POPF, GPU, TREE = "popf", "popf on a GPU", "popf tree"
 POOLED, FOREST = "popf probabilities", "popf forest alone"
 GPU_FOREST = "popf forest alone on a GPU"
 FROM_FILE, GPU_PROCESS = "popf from a file", "popf on a process with a GPU"
@@ -73,14 +73,6 @@ class Forest(Estimator):
             self.model = self.make().set_params(algorithm=algorithm).fit(data.X, data.y)
             if len(data.queries):
                 self.predict(data)
-
-
-class Labels(Forest):
-    """The forest, followed by one prediction of its training set: a lower bound for calibration."""
-
-    def fit(self, data):
-        super().fit(data)
-        self.model.predict(data.X)
 
 
 class Probabilities(Estimator):
@@ -248,7 +240,6 @@ def on_processes(n_workers, device=None):
 #: Functions that create a contestant for a number of threads; ImportError if it is not available.
 CONTESTANTS = {
     POPF: lambda threads: popf_forest(Forest, threads),
-    LABELS: lambda threads: popf_forest(Labels, threads),
     GPU: lambda threads: popf_forest(OnGPU, threads, "cuda"),
     POOLED: probabilities,
     FOREST: lambda threads: probabilities(threads, "forest"),

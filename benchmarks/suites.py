@@ -13,7 +13,6 @@ from .contestants import (
     GPU_FOREST,
     GPU_PROCESS,
     IMPORTS,
-    LABELS,
     POOLED,
     POPF,
     PROCESSES,
@@ -134,14 +133,14 @@ def spanning_tree(full):
 
 def shapes(full):
     """Fit data that is hard for space trees and Borůvka's algorithm, and blobs of the same size."""
-    chosen = [(shape, 8) for shape in SHAPES]
+    chosen = [(shape, 8) for shape in SHAPES if "classes" not in shape and "decimals" not in shape]
     chosen += [("blobs", 50), ("separated clusters", 50), ("categories", 24)]
     tasks = []
     for shape, d in chosen:
         n = (50_000 if d == 8 else 20_000) if full else 1_000
-        data = DataSpec(n, d, n // 10, shape)
+        data = DataSpec(n, d, 0, shape)
         name = f"{shape}, {data.size}"
-        tasks.append(Task("shapes", name, data, (POPF, "quitefastmst"), BOTH))
+        tasks.append(Task("shapes", name, data, (POPF, "quitefastmst")))
     return tasks
 
 
@@ -160,7 +159,7 @@ def threads(full):
 
 
 def probability(full):
-    """Compare the time of probabilities with that of the forest's labels."""
+    """Fit and predict probabilities."""
     tasks = []
     for n, few, d, shape in (
         (1_000, 300, 8, "blobs"),
@@ -172,7 +171,7 @@ def probability(full):
     ):
         data = DataSpec(n if full else few, d, 2_000 if full else 500, shape)
         name = data.size if shape == "blobs" else f"{data.size}, {shape}"
-        tasks.append(Task("probability", name, data, (POOLED, FOREST, LABELS), BOTH))
+        tasks.append(Task("probability", name, data, (POOLED, FOREST), BOTH))
     return tasks
 
 
@@ -228,7 +227,7 @@ def memory(full):
     tasks = []
     for n, d, n_queries, contestants in (
         (1_000_000, 8, 2_000, (POPF, "1-NN")),
-        (1_000_000, 2, 2_000, (POOLED, LABELS)),
+        (1_000_000, 2, 2_000, (POOLED,)),
         (20_000, 10, 1_000_000, (POOLED,)),
     ):
         data = DataSpec(n if full else n // 100, d, n_queries if full else n_queries // 100)
@@ -265,7 +264,7 @@ def dask(full):
     """Fit on local clusters of processes with one thread each, and on one process with a GPU."""
     clusters = [f"popf on {k} processes" for k in PROCESSES if k <= max(2, CORES)]
     sizes = [(n, 8) for n in doubling(125_000, 2_000_000)]
-    sizes += [(n, 128) for n in doubling(12_500, 100_000)] + [(4_000, 10_000)]
+    sizes += [(n, 128) for n in doubling(12_500, 100_000)] + [(2_000, 10_000)]
     return [
         alone("dask", full, n, d, (POPF, *clusters[-2:], GPU_PROCESS), threads=CORES)
         for n, d in (sizes if full else sizes[::5])
@@ -274,7 +273,7 @@ def dask(full):
 
 def out_of_core(full):
     """Fit from files with bounded memory, and with the plain forest for comparison."""
-    sizes = [(200_000, 4), (1_000_000, 4), (5_000_000, 4), (40_000, 200), (4_000, 10_000)]
+    sizes = [(200_000, 4), (1_000_000, 4), (5_000_000, 4), (40_000, 200), (2_000, 10_000)]
     return [
         alone("out-of-core", full, n, d, (POPF, FROM_FILE), threads=CORES)
         for n, d in (sizes if full else sizes[::3])

@@ -4,7 +4,6 @@ The pictures are kept under ``_static``; run this again, from the root of the pr
 change. That of the report is a photograph by Chromium, and needs Playwright.
 """
 
-import json
 import runpy
 import shutil
 import sys
@@ -319,34 +318,6 @@ def draw_landscape():
     return LandscapeDisplay.from_estimator(model, solvers=solvers, random_state=0)
 
 
-def draw_scaling():
-    """Draw the measured times of fits over n."""
-    from types import SimpleNamespace
-
-    import matplotlib.pyplot as plt
-
-    from benchmarks.results import FOLDER
-    from benchmarks.tables import fit_times
-
-    times = {}
-    for kind in ("cluster", "scaling"):
-        text = (FOLDER / f"2026-11-15-{kind}.json").read_text(encoding="utf-8")
-        times |= fit_times(json.loads(text)["records"])
-    figure, panels = plt.subplots(1, 2, figsize=(9.0, 3.8), sharey=True, layout="constrained")
-    marks = {"1 core": "o", "2 processes": "D", "16 cores": "s", "a GPU": "^"}
-    for axes, d in zip(panels, (8, 128), strict=True):
-        for where, mark in marks.items():
-            points = sorted(
-                (n, s) for (place, n, k), s in times.items() if (place, k) == (where, d)
-            )
-            axes.loglog(*zip(*points, strict=True), marker=mark, label=where)
-        axes.set(title=f"{d} features", xlabel="samples")
-        axes.grid(alpha=0.3)
-    panels[0].set_ylabel("fit time (s)")
-    panels[0].legend()
-    return SimpleNamespace(figure_=figure)
-
-
 def draw_monitoring():
     """Keep the picture that the example draws."""
     example = Path(__file__).parents[1] / "examples" / "plot_monitoring.py"
@@ -394,7 +365,6 @@ DISPLAYS = {
     "forest": draw_plane,
     "log-odds": draw_log_odds,
     "landscape": draw_landscape,
-    "scaling": draw_scaling,
 }
 DRAWINGS = {"how-opf-works": draw_forest, "probabilities": draw_probabilities}
 OTHERS = {"monitoring": draw_monitoring, "report": draw_report}
@@ -428,5 +398,4 @@ def draw(names):
 
 
 if __name__ == "__main__":
-    sys.path.append(str(Path(__file__).parents[1]))  # the benchmarks
     draw(sys.argv[1:] or [*DISPLAYS, *DRAWINGS, *OTHERS])
