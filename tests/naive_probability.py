@@ -190,7 +190,7 @@ def tree_steps(X, r, h, features, edges, new, depth):
 
 
 def boosted(X, y, w, n_classes, n_samples, n_rounds, new):
-    """Compute logits of boosted trees; in a round, a hash selects half of the features, at most 20."""
+    """Compute logits of boosted trees; in a round, a hash selects half of the features, at most 100."""
     depth = max(int(np.log2(n_samples / 400)), 4)
     n_bins = min(max(n_samples // 80, 64), 255)
     X, y = repeat(X, y, w)
@@ -203,7 +203,7 @@ def boosted(X, y, w, n_classes, n_samples, n_rounds, new):
         P = softmax(z)
         first = number * n_features
         ranked = sorted(range(n_features), key=lambda f, first=first: hashed(first + f))
-        features = sorted(ranked[: min((n_features + 1) // 2, 20)])
+        features = sorted(ranked[: min((n_features + 1) // 2, 100)])
         for k in classes:
             r, h = (y == k) - P[:, k], P[:, k] * (1.0 - P[:, k])
             for samples, logits in ((X, z), (new, found)):

@@ -179,7 +179,10 @@ class InnerForest(NamedTuple):
 
 def _is_tree(lower: IntArray, higher: IntArray, n: int) -> bool:
     """Return whether n - 1 edges connect all samples."""
-    ends = lower.astype(np.int32), higher.astype(np.int32)  # before 1.12, SciPy takes no others here
+    ends = (
+        lower.astype(np.int32),
+        higher.astype(np.int32),
+    )  # before 1.12, SciPy takes no others here
     graph = coo_array((np.ones(n - 1, dtype=np.int8), ends), shape=(n, n))
     components = connected_components(graph, directed=False)[0]
     return bool((lower < higher).all() and components == 1)
