@@ -36,8 +36,8 @@ RIDGE = 1.0
 #: Depth of a tree with few samples; from 12,800 on, twice the samples add 1. Trees of depth 4 lost 4 % on
 #: 38,000 diamonds, and deeper ones up to 1 % on 10,000 samples.
 MIN_DEPTH, SAMPLES_PER_LEAF = 4, 400
-#: Maximum number of features that a tree may use, which bounds time and memory. 20 cost 0.3 % on average, and up
-#: to 7 % on wide tables and on many levels.
+#: Maximum number of features that a tree may use, which bounds time and memory. 20 cost 0.3 % on average, and
+#: up to 7 % on wide tables and on many levels.
 MAX_FEATURES = 100
 #: Maximum number of bins per feature, with few samples and with many; in between, one for so many samples. 32
 #: for few samples cost 0.3 %, 16 as much again; one for twice as many samples is as good.
