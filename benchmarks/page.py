@@ -10,13 +10,18 @@ optionally followed by the title of the wanted table, or a part of the titles of
 import json
 import re
 
+from . import theft
 from .probability.journal import Journal
 from .probability.tables import tables as probability_tables
 from .results import FOLDER, ROOT
 from .tables import tables
 
 PAGES = [
-    ROOT / name for name in ("README.md", "docs/performance.md", "docs/benchmarks_probability.md")
+    ROOT / "README.md",
+    *(
+        ROOT / "docs" / f"{name}.md"
+        for name in ("performance", "benchmarks_probability", "benchmarks_theft")
+    ),
 ]
 BLOCK = re.compile(r"(<!-- results (\S+) ([\w-]+)(?:: (.*?))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -43,8 +48,8 @@ def filled(text):
 def tables_of(file, suite):
     """Build the tables of a suite, or of a group of datasets, from a results file."""
     if file.endswith(".jsonl"):
-        runs = Journal(FOLDER / file).runs.values()
-        return probability_tables([run for run in runs if run["group"] == suite])
+        runs = [run for run in Journal(FOLDER / file).runs.values() if run["group"] == suite]
+        return (theft.tables if suite == theft.GROUP else probability_tables)(runs)
     content = json.loads((FOLDER / file).read_text(encoding="utf-8"))
     return tables([r for r in content["records"] if r["task"]["suite"] == suite])
 
