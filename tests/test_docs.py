@@ -307,7 +307,7 @@ def test_the_figures_of_the_readme_are_those_measured():
 
     text = README.read_text(encoding="utf-8")
     records = []
-    for file in re.findall(r"[\w-]+-table\.json", text):
+    for file in re.findall(r"[\w-]+\.json\b", text):
         records += json.loads((RESULTS / file).read_text(encoding="utf-8"))["records"]
     (file,) = set(re.findall(r"[\w-]+\.jsonl", text))
     runs = [
