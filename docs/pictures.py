@@ -320,7 +320,7 @@ def draw_landscape():
 
 def draw_monitoring():
     """Keep the picture that the example draws."""
-    example = Path(__file__).parents[1] / "examples" / "plot_monitoring.py"
+    example = Path(__file__).parents[1] / "examples" / "monitoring" / "plot_monitoring.py"
     figure = runpy.run_path(str(example))["figure"]
     figure.savefig(FOLDER / "monitoring.png", dpi=150, metadata={"Software": None})
 
