@@ -201,7 +201,7 @@ def hold_out_forest(
     )
     accuracy = labels.accuracy(found[-1])
     found = add_background(found, floors[:, None, None])
-    losses = np.stack([losses_with_one_slope(own, labels) for own in found])
+    losses = losses_with_one_slope(found, labels)
     return HeldOutForest(found, floors, losses, taus, accuracy)
 
 
@@ -228,14 +228,18 @@ def prepare(
 
 
 def losses_with_one_slope(scores: FloatArray, labels: Labels) -> FloatArray:
-    """Compute log losses with one slope for all classes.
+    """Compute log losses with one slope for all classes: (n_bandwidths, n_rows).
 
     They rank bandwidths and maps as well as losses with a slope for each class, in a fraction of the time.
     """
-    _, relative, _ = standardised(scores, labels.weights)
-    start = np.ones(1), labels.prior
-    slope, biases = fit_softmax(relative[None], labels, start, ridge=0.0, center=np.zeros(1))
-    return log_losses(slope * relative + biases, labels.codes)
+    found, start = [], (np.ones(1), labels.prior)
+    for own in scores:
+        _, relative, _ = standardised(own, labels.weights)
+        # Each fit starts from the last one, and is as exact as a ranking needs: of 500 classes, this takes a
+        # fit from 12 to 7 seconds.
+        start = fit_softmax(relative[None], labels, start, 0.0, np.zeros(1), tolerance=1e-4)
+        found.append(log_losses(start[0] * relative + start[1], labels.codes))
+    return np.stack(found)
 
 
 def calibrate(scores: FloatArray, labels: Labels) -> tuple[FloatArray, FloatArray]:

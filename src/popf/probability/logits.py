@@ -129,6 +129,7 @@ def fit_softmax(
     start: tuple[FloatArray, FloatArray],
     ridge: float,
     center: FloatArray | None = None,
+    tolerance: float = TOLERANCE,
 ) -> tuple[FloatArray, FloatArray]:
     r"""Fit slopes, at least 0, and biases of logits, starting from given ones, by Platt's targets.
 
@@ -151,6 +152,6 @@ def fit_softmax(
         return (loss + ridge * (apart @ apart) / 2.0) / total, gradient / total
 
     total = float(weights.sum())
-    theta = minimise(objective, np.concatenate(start), n_slopes)
+    theta = minimise(objective, np.concatenate(start), n_slopes, tolerance)
     slopes, biases = np.split(theta, [n_slopes])
     return slopes, biases
