@@ -58,12 +58,12 @@ def test_bad_tables(months, tmp_path, capfd, what, way):
 @pytest.mark.parametrize("way", ["fit", "predict", "rank", "evaluate", "explain", "monitor"])
 def test_cells_that_are_no_finite_numbers(months, tmp_path, capfd, way):
     table = rows().astype({"demand": object})
-    large = "'1e400'" if way == "fit" else "above 1.8e308"
-    for cell, expected in (("oops", "'oops'"), ("inf", "infinity"), ("1e400", large)):
+    large = ("'1e400'", "above 1.8e308")  # pandas may read it as text, or as infinity
+    for cell, expected in (("oops", ["'oops'"]), ("inf", ["infinity"]), ("1e400", large)):
         table.loc[0, "demand"] = cell
         table.to_csv(tmp_path / "data.csv", index=False)
         said = refused(capfd, *commands(months, tmp_path / "data.csv", tmp_path)[way])
-        assert expected in said
+        assert any(each in said for each in expected)
         assert "'demand'" in said
         assert "row 1" in said
     assert os.listdir(tmp_path) == ["data.csv"]
