@@ -34,7 +34,7 @@ from .tables import Table
 GROUP = "theft"
 #: An inspection costs 1 and a theft found brings GAIN, so rows with a probability of 1 / GAIN are inspected.
 GAIN = 12.0
-LISTS = (200, 500)
+LISTS, MAP_AT = (200, 500), (100, 200)
 #: Of LightGBM on the two long splits.
 N_SEEDS = 5
 PUBLISHED, REST = "2018", "rest of 2017"
@@ -139,10 +139,12 @@ def score(happened, probability, spread):
         shown = min(k, len(happened))
         listed = probability[order[:shown]]
         # Of the shift of all log odds, the list has the same share as the whole.
-        scores[f"MAP@{k}"] = float(average_precision_at(happened, probability, shown))
         scores[f"hits in {k}"] = int(hits[shown - 1])
         scores[f"promised in {k}"] = float(listed.sum())
         scores[f"expected in {k}"] = list(expected_scores(listed, spread=spread)["positives"])
+    for k in MAP_AT:
+        shown = min(k, len(happened))
+        scores[f"MAP@{k}"] = float(average_precision_at(happened, probability, shown))
     return scores
 
 
@@ -162,22 +164,22 @@ def tables(runs):
 
 
 def scores_table(name, measured):
-    """Show every contestant on one split; the mean over seeds, and their range where there are several."""
+    """Show every contestant on one split; the mean over seeds, and half their range where there are several."""
     sizes, rows = measured["sizes"], []
     n_test, n_positive = sizes["n_test"], sizes["n_positive"]
     for contestant, some in sorted(
         measured["scores"].items(), key=lambda item: mean_of(item[1], "log loss")
     ):
-        lift = mean_of(some, f"hits in {LISTS[0]}") / LISTS[0] / (n_positive / n_test)
+        share = n_positive / n_test
         rows.append(
             (
                 contestant,
                 ranged(some, "log loss", 4),
                 ranged(some, "AUC", 3),
                 *(ranged(some, f"hits in {k}", 0) for k in LISTS),
-                f"{lift:.1f}",
-                *(f"{mean_of(some, f'MAP@{k}'):.2f}" for k in LISTS),
-                ranged(some, "net gain", 0),
+                *(f"{mean_of(some, f'hits in {k}') / k / share:.1f}" for k in LISTS),
+                *(f"{mean_of(some, f'MAP@{k}'):.2f}" for k in MAP_AT),
+                f"{mean_of(some, 'net gain'):.0f}",
                 f"{np.mean([s['expected'][0] for s in some]):.0f}",
                 f"{mean_of(some, 'fit'):.1f}",
             )
@@ -187,8 +189,8 @@ def scores_table(name, measured):
         "log loss",
         "AUC",
         *(f"hits in {k}" for k in LISTS),
-        f"lift in {LISTS[0]}",
-        *(f"MAP@{k}" for k in LISTS),
+        *(f"lift in {k}" for k in LISTS),
+        *(f"MAP@{k}" for k in MAP_AT),
         "net gain",
         f"expected, of {n_positive}",
         "fit, s",
@@ -236,12 +238,12 @@ def mean_of(some, measure):
 
 
 def ranged(some, measure, digits):
-    """Format the mean over seeds, and the range where there is one."""
+    """Format the mean over seeds, and half of the range where there is one."""
     values = [scores[measure] for scores in some]
     mean = f"{np.mean(values):.{digits}f}"
     if len(values) == 1:
         return mean
-    return f"{mean} ({min(values):.{digits}f} to {max(values):.{digits}f})"
+    return f"{mean} ± {(max(values) - min(values)) / 2.0:.{digits}f}"
 
 
 def main(arguments=None):
