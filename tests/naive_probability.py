@@ -80,7 +80,7 @@ def confidence(parts, pooled, prior, y, w):
     """Compute the confidence in a pool: a logistic function of the mean gain of parts and pool."""
     before = w.sum() * log_loss(np.tile(prior, (len(y), 1)), y, w)
     gains = [before - w.sum() * log_loss(z, y, w) for z in [*parts, pooled]]
-    return 1.0 / (1.0 + np.exp((3.0 - np.mean(gains)) / 2.0))
+    return 1.0 / (1.0 + np.exp((2.75 + 1.0 / len(parts) - np.mean(gains)) / 2.0))
 
 
 def quantile(x, w, share):

@@ -58,7 +58,8 @@ def test_bad_tables(months, tmp_path, capfd, what, way):
 @pytest.mark.parametrize("way", ["fit", "predict", "rank", "evaluate", "explain", "monitor"])
 def test_cells_that_are_no_finite_numbers(months, tmp_path, capfd, way):
     table = rows().astype({"demand": object})
-    large = ("'1e400'", "above 1.8e308")  # pandas may read it as text, or as infinity
+    # Where columns are known to hold numbers, pandas reads it as infinity, or old versions as text.
+    large = ["'1e400'"] if way == "fit" else ["above 1.8e308", "'1e400'"]
     for cell, expected in (("oops", ["'oops'"]), ("inf", ["infinity"]), ("1e400", large)):
         table.loc[0, "demand"] = cell
         table.to_csv(tmp_path / "data.csv", index=False)

@@ -188,8 +188,8 @@ def test_what_all_samples_share_is_neither_the_forests_nor_a_features(method):
     tolerance = 0.05 * (1.0 - noise.prior_weight_)
     of_noise = noise.explain_proba(samples)
     assert_allclose(of_noise.prior, np.log(61 / 241), atol=tolerance)
-    assert_allclose(of_noise.forest, 0.0, atol=0.15)
-    assert_allclose(of_noise.total, np.log(61 / 241), atol=0.15)
+    assert_allclose(of_noise.forest, 0.0, atol=0.1)
+    assert_allclose(of_noise.total, np.log(61 / 241), atol=0.1)
 
 
 def test_paths_take_samples_as_they_are():

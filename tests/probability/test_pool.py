@@ -179,7 +179,7 @@ def test_bandwidths_are_ranked_with_one_slope_for_all_classes(n_classes):
             naive_probability.minimum(objective, np.append(1.0, np.zeros(n_classes - 1))).x
         )
         expected = naive_probability.log_loss(best, labels.codes, labels.weights)
-        assert_allclose(losses_with_one_slope(u[None], labels).mean(), expected, rtol=1e-4)
+        assert_allclose(losses_with_one_slope(u[None], labels).mean(), expected, rtol=1e-5)
 
 
 def test_background_is_added_to_the_exponentials():

@@ -19,9 +19,10 @@ FOREST, POOL, PRIOR = "forest", "pool", "prior"
 #: Ridge that shrinks the weights towards shares proportional to exp(-n loss / TEMPERATURE). A ridge of 10 costs
 #: 0.4 %, 160 nothing; temperatures of 2 and 32 cost 0.9 and 0.8 %.
 RIDGE, TEMPERATURE = 40.0, 8.0
-#: Gain in log likelihood at which the confidence is 1/2, so that noise gets the class frequencies. On tables 1
-#: saves 0.1 %, and 6 costs 0.3 %.
-EVEN_GAIN = 3.0
+#: Gain in log likelihood at which the confidence is 1/2, so that noise gets the class frequencies: with many
+#: components (1 saves 0.1 % on tables, 6 costs 0.3 %), and what one alone needs more. Without that, the forest
+#: alone is trusted on noise by chance.
+GAIN_WITH_MANY, EXTRA_GAIN_WITH_ONE = 2.75, 1.0
 #: Values per block of rows for which logits are computed, and minimum number of rows: enough for many threads.
 BLOCK_VALUES, MIN_ROWS = 1 << 18, 512
 #: Minimum number of rows for a device, whose threads would have too little to do with fewer.
@@ -47,12 +48,13 @@ def confidence_in(losses: Mapping[str, float], n_samples: float) -> float:
     r"""Compute the confidence in the pool, from 0 (use the class frequencies) to 1 (use the pool).
 
     The gain of a component is its log likelihood of all held-out samples, minus that of the class frequencies.
-    With the mean gain G of the components and the pool, it is :math:`1 / (1 + e^{(3 - G) / 2})`: the posterior
-    probability that there is something to learn, with the log likelihood halved, because components that learn
-    from the same samples also agree by chance.
+    With the mean gain G of the m components and the pool, it is :math:`1 / (1 + e^{(g - G) / 2})`, where
+    :math:`g = 2.75 + 1 / m`: the posterior probability that there is something to learn, with the log
+    likelihood halved, because components that learn from the same samples also agree by chance.
     """
     gains = [n_samples * (losses[PRIOR] - loss) for name, loss in losses.items() if name != PRIOR]
-    return float(expit((np.mean(gains) - EVEN_GAIN) / 2.0))
+    even = GAIN_WITH_MANY + EXTRA_GAIN_WITH_ONE / (len(gains) - 1)
+    return float(expit((np.mean(gains) - even) / 2.0))
 
 
 class Scores(NamedTuple):
