@@ -57,7 +57,7 @@ def scale_exponent(X: FloatArray, team: Team = ONE_THREAD) -> int:
     return int(np.frexp(largest)[1]) if largest > 0.0 else 0
 
 
-def _rows_in_cache(X: FloatArray) -> int:
+def _rows_in_cache(X: NDArray[Any]) -> int:
     return max(1, CHUNK_VALUES // max(1, int(X.shape[1])))
 
 
@@ -94,17 +94,24 @@ def collapse_duplicates(
 
 def _row_hashes(bits: NDArray[np.uint64], team: Team) -> NDArray[np.uint64]:
     """Hash every row."""
-    keys = np.full(len(bits), 14695981039346656037, dtype=np.uint64)
+    keys: NDArray[np.uint64] = np.empty(len(bits), dtype=np.uint64)
 
     def hash_rows(start: int, stop: int) -> None:
-        here = keys[start:stop]
-        for column in bits[start:stop].T:
-            here ^= column
-            here *= np.uint64(0x9E3779B97F4A7C15)
-            here ^= here >> np.uint64(32)
+        with np.errstate(over="ignore"):  # without compilation, products that wrap around are warned of
+            _hash_rows(bits[start:stop], keys[start:stop])
 
-    team.map_chunks(hash_rows, len(bits), 1 << 12)  # rows that fit in the L1 cache
+    team.map_chunks(hash_rows, len(bits), _rows_in_cache(bits))
     return keys
+
+
+@jit
+def _hash_rows(bits, keys):
+    for row in range(len(bits)):
+        key = np.uint64(14695981039346656037)
+        for column in range(bits.shape[1]):
+            key = (key ^ bits[row, column]) * np.uint64(0x9E3779B97F4A7C15)
+            key ^= key >> np.uint64(32)
+        keys[row] = key
 
 
 def _any_equal(keys: NDArray[np.uint64], team: Team) -> bool:
