@@ -13,7 +13,7 @@ import naive
 from host_kernels import HostKernels
 from popf.engine import large_sums
 from popf.engine.gpu.backend import GpuBackend
-from popf.engine.large_sums import SingleNodes
+from popf.engine.large_sums import LargeNodes
 from popf.engine.runtime.simd_sums import CHAIN
 from popf.engine.soft_scores import CHUNK, ERROR, CompetingNodes, CompetingSpace
 from strategies import bounded, size
@@ -189,14 +189,14 @@ def sums_in_long_double(nodes, tau):
 
 def by_single(nodes, tau, n_threads=1):
     space = CompetingSpace.build(*nodes[:4])
-    space = space._replace(single=SingleNodes.build(space))
+    space = space._replace(large=LargeNodes.build(space))
     return space.scores(nodes.queries, np.array([tau]), n_threads)[:, :, 0]
 
 
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(1, 3000),
-    d=st.integers(1, 4),
+    d=st.integers(1, 6),
     n_classes=st.integers(1, 4),
     shape=st.sampled_from(SHAPES),
     costs=st.sampled_from(COSTS),
@@ -216,7 +216,7 @@ def test_single_precision_is_used_where_bandwidths_are_wide(tau):
     nodes = make_nodes(3, size(3000), 3, 2, costs="small")._replace(queries=np.zeros((3, 3)))
     space = CompetingSpace.build(*nodes[:4])
     scores = np.empty((3, 2))
-    again = large_sums.scores_of_large(space, SingleNodes.build(space), nodes.queries, tau, scores)
+    again = large_sums.scores_of_large(space, LargeNodes.build(space), nodes.queries, tau, scores)
     assert not again.any()
     expected = sums_in_long_double(nodes, tau)
     assert_within(scores, expected, large_sums.ERROR)
@@ -226,13 +226,23 @@ def test_single_precision_is_used_where_bandwidths_are_wide(tau):
 def test_distant_nodes_are_not_added_in_single_precision():
     nodes = make_nodes(5, size(3000), 2, 2, "clusters", "small")
     space = CompetingSpace.build(*nodes[:4])
-    single = SingleNodes.build(space)
+    large = LargeNodes.build(space)
     far = np.linalg.norm(0.5 * (space.lows + space.highs) - nodes.queries[0], axis=1) > 0.8
     for chunk in np.flatnonzero(far):
-        single.weights[single.groups[chunk] : single.groups[chunk + 1]] = np.nan
-    near = space._replace(single=single).scores(nodes.queries[:1], np.array([0.01]))
+        large.single.weights[large.single.groups[chunk] : large.single.groups[chunk + 1]] = np.nan
+    near = space._replace(large=large).scores(nodes.queries[:1], np.array([0.01]))
     assert far.any()
     assert np.isfinite(near).all()
+
+
+def test_where_bandwidths_are_wide_distant_chunks_are_summed_by_their_moments():
+    nodes = make_nodes(6, size(3000), 3, 2, costs="small")
+    space = CompetingSpace.build(*nodes[:4])
+    large = LargeNodes.build(space)
+    skipped = large.moments._replace(fourths=np.full(len(large.moments.fourths), np.inf))
+    found = space._replace(large=large).scores(nodes.queries, np.array([3.0]))
+    space = space._replace(large=large._replace(moments=skipped))
+    assert (space.scores(nodes.queries, np.array([3.0])) != found).any()
 
 
 def test_single_precision_does_not_depend_on_other_queries_or_threads():
@@ -245,12 +255,12 @@ def test_single_precision_does_not_depend_on_other_queries_or_threads():
 
 def test_large_forests_use_single_precision(monkeypatch):
     nodes = make_nodes(2, size(600), 3)
-    assert CompetingSpace.build(*nodes[:4]).single is None
+    assert CompetingSpace.build(*nodes[:4]).large is None
     monkeypatch.setattr("popf.engine.soft_scores.LARGE", size(600))
-    assert CompetingSpace.build(*nodes[:4]).single is not None
+    assert CompetingSpace.build(*nodes[:4]).large is not None
     assert (
         CompetingSpace.build(
             *nodes._replace(weights=10.0 ** np.linspace(0, 9, size(600)))[:4]
-        ).single
+        ).large
         is None
     )

@@ -9,6 +9,7 @@ Data flows in one direction, through the stages of the paper (Section 2). ``trai
 ``scanned_nodes``  the same for metrics that are not Euclidean
 ``soft_scores``  soft minima over all paths to a sample, from which probabilities are computed
 ``large_sums``   the same for large forests, faster and less exact
+``moments``      sums over distant nodes in one step
 
 They are built on these:
 

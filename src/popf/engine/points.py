@@ -97,7 +97,9 @@ def _row_hashes(bits: NDArray[np.uint64], team: Team) -> NDArray[np.uint64]:
     keys: NDArray[np.uint64] = np.empty(len(bits), dtype=np.uint64)
 
     def hash_rows(start: int, stop: int) -> None:
-        with np.errstate(over="ignore"):  # without compilation, products that wrap around are warned of
+        with np.errstate(
+            over="ignore"
+        ):  # without compilation, products that wrap around are warned of
             _hash_rows(bits[start:stop], keys[start:stop])
 
     team.map_chunks(hash_rows, len(bits), _rows_in_cache(bits))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from popf.engine.large_sums import MAX_TAU, MIN_TAU, SingleNodes, scores_of_large
+from popf.engine.large_sums import MAX_TAU, MIN_TAU, LargeNodes, scores_of_large
 from popf.engine.runtime.jit import helper, jit
 from popf.engine.runtime.simd import LANES
 from popf.engine.runtime.simd_sums import (
@@ -166,7 +166,7 @@ class CompetingSpace(NamedTuple):
     lows: FloatArray  # (n_chunks, n_features): the box of each chunk
     highs: FloatArray
     lowest: FloatArray  # the lowest cost in each chunk
-    single: SingleNodes | None = None  # the same in single precision, if there are many
+    large: LargeNodes | None = None  # for sums over many nodes
 
     @classmethod
     def build(
@@ -202,20 +202,20 @@ class CompetingSpace(NamedTuple):
             highs=np.maximum.reduceat(highs, chunks[:-1]),
             lowest=np.minimum.reduceat(padded_costs, LANES * chunks[:-1]),
         )
-        return space if len(codes) < LARGE else space._replace(single=SingleNodes.build(space))
+        return space if len(codes) < LARGE else space._replace(large=LargeNodes.build(space))
 
     def scores(self, queries: FloatArray, taus: FloatArray, n_threads: int = 1) -> FloatArray:
         """Compute the scores of queries, which must have the scale of the samples."""
         scores = np.full((len(queries), len(self.masses), len(taus)), np.inf)
         n_chunks = int(np.diff(self.classes).max())
-        single = self.single if len(taus) == 1 and MIN_TAU <= taus[0] <= MAX_TAU else None
+        large = self.large if len(taus) == 1 and MIN_TAU <= taus[0] <= MAX_TAU else None
 
         def compete(start: int, stop: int) -> None:
             scratch, bounds = _scratch_for(QUERIES, len(taus)), np.empty((QUERIES, n_chunks))
             here, some = queries[start:stop], np.arange(start, stop)
-            if single is not None:
+            if large is not None:
                 own = scores[start:stop, :, 0]
-                again = scores_of_large(self, single, here, float(taus[0]), own)
+                again = scores_of_large(self, large, here, float(taus[0]), own)
                 here, some = here[again], some[again]
             found = np.full((len(some), *scores.shape[1:]), np.inf)
             _compete_in_space(self, here, taus, bounds, scratch, found)
