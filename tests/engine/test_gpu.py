@@ -216,6 +216,34 @@ def test_few_features_are_left_to_the_space_tree(monkeypatch):
         assert model.set_params(algorithm="brute").fit(X, y).device_ == "cuda"
 
 
+class OnTheGpu:
+    """An array as of CuPy, whose numbers NumPy cannot read before `get` copies them."""
+
+    __cuda_array_interface__ = None
+
+    def __init__(self, values):
+        self._values, self.shape, self.dtype = values, values.shape, values.dtype
+
+    def __len__(self):
+        return len(self._values)
+
+    def __array__(self, *_, **__):
+        raise TypeError("implicit conversion to a NumPy array is not allowed")
+
+    def get(self):
+        return self._values
+
+
+@pytest.mark.parametrize("model", [OPFClassifier(), POPFClassifier("forest"), POPFClassifier()])
+def test_without_a_device_the_forest_is_grown_where_the_samples_are(model, monkeypatch):
+    monkeypatch.setattr(cuda, "cuda_kernels", HostKernels)
+    X, y = gaussian(0, 120, 10)[:2]
+    assert model.fit(OnTheGpu(X), y).device_ == "cuda"
+    expected = model.predict(X)
+    assert model.fit(X, y).device_ == "cpu"
+    assert_array_equal(model.predict(X), expected)
+
+
 @gpu
 @pytest.mark.gpu
 @pytest.mark.parametrize("library", ["cupy", "torch"])

@@ -119,11 +119,10 @@ class Columns(NamedTuple):
 
 def read_training(X: Any, categorical_features: Any) -> tuple[Any, Columns | None]:
     """Return a training table as a matrix, and its columns; an array of numbers as it is, and None."""
-    X = to_host(X)
     chosen = not (isinstance(categorical_features, str) and categorical_features == "from_dtype")
-    table = as_table(X) if is_table(X) or chosen else None
-    if table is None:
-        return X, None
+    if not chosen and not is_table(X):
+        return X, None  # on a GPU too: the forest is grown where X is
+    table = as_table(to_host(X))
     names = names_in(table)
     mask = np.zeros(len(names), dtype=np.bool_)
     if chosen:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
 )
 
 from popf.engine.structures import FloatArray, IntArray
-from popf.forest.validation import check_any_weight, check_weights
+from popf.forest.validation import check_any_weight, check_weights, to_host
 from popf.probability.columns import Columns, names_of_features, read_new, read_training
 from popf.state import Part, StateMixin
 
@@ -171,7 +171,7 @@ class TableEncoder(StateMixin, TransformerMixin, BaseEstimator):  # type: ignore
 
         matrix, columns = read_training(X, self.categorical_features)
         found: FloatArray = validate_data(
-            self, matrix, dtype=np.float64, order="C", ensure_all_finite="allow-nan"
+            self, to_host(matrix), dtype=np.float64, order="C", ensure_all_finite="allow-nan"
         )
         if columns is not None:
             validate_data(self, X, skip_check_array=True)  # sets the names of the features
