@@ -35,6 +35,28 @@ class TestTeam:
         with Team(3) as team:
             team.map_chunks(lambda *_: met.wait(), 9, 1)  # breaks unless three are at work
 
+    def test_a_team_inside_another_shares_its_threads(self):
+        def workers(team):
+            met = threading.Barrier(team.n_threads, timeout=60)
+            seen = team.map_chunks(lambda *_: (met.wait(), threading.get_ident())[1], 6, 1)
+            return set(seen)
+
+        def of_a_new_team(*_):
+            with Team(2) as team:
+                return workers(team)
+
+        with Team(3) as outer:
+            everyone = workers(outer)
+            with Team(3) as team:
+                assert workers(team) == everyone
+            assert of_a_new_team() < everyone
+            with Team(6) as larger:
+                assert len(workers(larger)) == 6
+            # Threads that are at work themselves are not waited for by their own work.
+            mine, others = outer.map_chunks(of_a_new_team, 2, 1)
+            assert not (mine | others) & everyone
+            assert workers(outer) == everyone
+
     def test_after_an_error_nothing_new_is_begun(self):
         begun, both = [], threading.Barrier(2, timeout=60)
 
@@ -193,4 +215,7 @@ def test_the_switch_interval_is_restored():
     assert sys.getswitchinterval() == before
     with pytest.raises(ZeroDivisionError):
         run_both(lambda: 1 / 0, inner, 2)
+    assert sys.getswitchinterval() == before
+    with Team(2), Team(3):
+        assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS)
     assert sys.getswitchinterval() == before

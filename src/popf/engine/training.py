@@ -60,6 +60,13 @@ def train_euclidean(
 
     Weights and costs are squared and multiplied by ``4**-exponent``, with the exponent of the conquest.
     """
+    with Team(resources.n_threads):
+        return _train(X, codes, algorithm, resources)
+
+
+def _train(
+    X: FloatArray, codes: IntArray, algorithm: str, resources: Resources
+) -> tuple[TrainingResult, EuclideanConquest]:
     n_threads = resources.n_threads
     distinct = distinct_points(X, n_threads)
     classes = point_classes(distinct, codes)
@@ -83,9 +90,10 @@ def train_euclidean(
 
 def euclidean_tree(X: FloatArray, algorithm: str, resources: Resources) -> tuple[SpanningTree, int]:
     """Compute only the spanning tree, and its exponent; parameters as for `train_euclidean`."""
-    distinct = distinct_points(X, resources.n_threads)
-    one_class = np.zeros(len(X), dtype=np.int64)
-    return tree_of_samples(distinct, one_class, algorithm, resources)[0], distinct.exponent
+    with Team(resources.n_threads):
+        distinct = distinct_points(X, resources.n_threads)
+        one_class = np.zeros(len(X), dtype=np.int64)
+        return tree_of_samples(distinct, one_class, algorithm, resources)[0], distinct.exponent
 
 
 def tree_of_samples(
