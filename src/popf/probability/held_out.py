@@ -34,8 +34,9 @@ COMPONENTS: dict[str, Regressions | Trees] = {
     "trees": Trees(),
 }
 #: Ratio to the lowest log loss above which no higher complexity is tried; to try all takes a third longer. With
-#: 1, the loss of trees rose by up to 40 % where it depends on pairs, which their first rounds miss.
-STOPPING_RATIO = 1.02
+#: 1, the loss of trees rose by up to 40 % where it depends on pairs, which their first rounds miss. After the
+#: first complexities it is 1, which costs nothing.
+STOPPING_RATIO, N_PATIENT = 1.02, 4
 
 
 #: Called with a description of each stage of a fit.
@@ -182,7 +183,7 @@ def hold_out_component(
         for complexity, *own in zip(path, *scored, strict=False):
             found.append((complexity, np.concatenate(own)[:, labels.classes]))
             means.append(labels.log_loss(found[-1][1]))
-            if means[-1] > STOPPING_RATIO * min(means):
+            if means[-1] > (STOPPING_RATIO if len(means) <= N_PATIENT else 1.0) * min(means):
                 break
         return found
 
