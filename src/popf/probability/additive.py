@@ -26,6 +26,9 @@ STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 #: Largest derivative of the mean loss, along axes of about unit curvature, where the solver stops: 1e-3 costs
 #: 0.2 %, and 5e-5 saves nothing in 5 % more time.
 TOLERANCE = 1.5e-4
+#: Maximum number of columns that are rotated to their axes; with 420, a fit to 1,000 samples takes a quarter
+#: longer.
+MAX_AXES = 250
 #: Knots of a feature's splines, and steps of a feature in products. Seven cost 0.4 %, and four nothing.
 N_KNOTS = 5
 #: Strength of the regression on splines that pairs are to improve; 0.01 and 1 are as good.
@@ -175,8 +178,10 @@ class RidgeRegression:
         scale = np.sqrt(np.einsum("i,ij,ij->j", self._weights, columns, columns))
         self._scale = np.where(scale > ROUNDING, scale, np.inf)
         columns /= self._scale
-        self._axes = principal_axes(columns)
-        columns = columns @ self._axes
+        self._axes = None
+        if columns.shape[1] <= MAX_AXES or columns.shape[1] > len(columns):
+            self._axes = principal_axes(columns)
+            columns = columns @ self._axes
         self._columns = np.column_stack([columns, np.ones(len(columns))])
         self._present, self._codes = np.unique(fold.codes, return_inverse=True)
         frequencies = np.bincount(self._codes, weights=self._weights)
@@ -206,7 +211,9 @@ class RidgeRegression:
         start = (self._theta / scale).ravel()
         found = minimise(objective, start, tolerance=TOLERANCE).reshape(self._theta.shape)
         self._theta = found * scale
-        slopes, offsets = self._theta[:, :-1] @ self._axes.T, from_log_odds(self._theta[:, -1])
+        slopes, offsets = self._theta[:, :-1], from_log_odds(self._theta[:, -1])
+        if self._axes is not None:
+            slopes = slopes @ self._axes.T
         coefficients = np.zeros((self._n_classes, len(self._scale)))
         coefficients[self._present] = from_log_odds((slopes / self._scale).T).T
         # A class without samples gets about the frequency of half a sample.
