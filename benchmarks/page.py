@@ -3,7 +3,7 @@
 A table on a page is enclosed by two comments. The first names the file and the suite or group of datasets,
 optionally followed by the title of the wanted table, or a part of the titles of several::
 
-    <!-- results 2026-11-19-16-cores.json scaling -->
+    <!-- results 2026-11-20-16-cores.json scaling -->
     <!-- end -->
 """
 
