@@ -15,7 +15,7 @@ the error is at most all its weight, at its lowest cost.
 """
 
 from itertools import combinations_with_replacement
-from math import factorial
+from math import factorial, prod
 from typing import NamedTuple
 
 import numpy as np
@@ -39,9 +39,7 @@ class Moments(NamedTuple):
 
     masses: FloatArray  # the sum of the weights
     means: FloatArray  # (n_features, n_chunks)
-    squares: (
-        FloatArray  # of every pair of features i >= j, with its coefficient in a quadratic form
-    )
+    squares: FloatArray  # of every pair of features i >= j, with its coefficient in a form
     cubes: FloatArray  # of every triple i >= j >= k, likewise
     variances: FloatArray  # the sum of w |δ|²
     pulls: FloatArray  # (n_features, n_chunks): the sum of w |δ|² δ
@@ -69,13 +67,12 @@ class Moments(NamedTuple):
         def products(order: int) -> FloatArray:
             """Sum the products of so many features, in the order of `expand`."""
             found = []
-            for which in sorted(
-                tuple(each[::-1])
-                for each in combinations_with_replacement(range(n_features), order)
-            ):
-                repeats = np.bincount(which)
-                coefficient = factorial(order) / np.prod([factorial(int(r)) for r in repeats])
-                found.append(coefficient * total(np.prod(apart[list(which)], axis=0)))
+            tuples = combinations_with_replacement(range(n_features), order)
+            for which in sorted(each[::-1] for each in tuples):
+                repeats = [factorial(which.count(feature)) for feature in set(which)]
+                found.append(
+                    factorial(order) / prod(repeats) * total(apart[list(which)].prod(axis=0))
+                )
             return np.array(found)
 
         return cls(
