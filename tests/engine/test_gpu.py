@@ -234,7 +234,15 @@ class OnTheGpu:
         return self._values
 
 
-@pytest.mark.parametrize("model", [OPFClassifier(), POPFClassifier("forest"), POPFClassifier()])
+@pytest.mark.parametrize(
+    "model",
+    [
+        OPFClassifier(),
+        POPFClassifier("forest"),
+        POPFClassifier(),
+        POPFClassifier(categorical_features=[0]),
+    ],
+)
 def test_without_a_device_the_forest_is_grown_where_the_samples_are(model, monkeypatch):
     monkeypatch.setattr(cuda, "cuda_kernels", HostKernels)
     X, y = gaussian(0, 120, 10)[:2]

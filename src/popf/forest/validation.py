@@ -68,9 +68,13 @@ def validate_training(
     y: ArrayLike,
     sample_weight: ArrayLike | None,
     gaps: bool = False,
+    given: Any = None,
 ) -> TrainingData:
-    """Check the parameters of `OPFClassifier` and the data passed to `fit`; X may have `gaps`."""
-    metric, device, resources = validate_parameters(estimator, X)
+    """Check the parameters of `OPFClassifier` and the data passed to `fit`.
+
+    X may have `gaps`. If it was converted from `given`, that decides on the device.
+    """
+    metric, device, resources = validate_parameters(estimator, X if given is None else given)
     data = validate_samples(estimator, X, y, sample_weight, metric.precomputed, gaps)
     check_enough_classes(data.classes)
     if metric.precomputed:

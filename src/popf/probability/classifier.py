@@ -227,7 +227,7 @@ class POPFClassifier(ForestProbabilities, PoolAttributes):
         self._forget_fit()
         distances = self.metric == "precomputed"
         matrix, columns = (X, None) if distances else read_training(X, self.categorical_features)
-        data = validate_training(self, matrix, y, sample_weight, gaps=not distances)
+        data = validate_training(self, matrix, y, sample_weight, gaps=not distances, given=X)
         if columns is not None:
             validate_data(self, X, skip_check_array=True)  # sets the names of the features
         elif not distances:
